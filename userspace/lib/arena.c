@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Arrays that grow in place. An arena reserves address space without access and makes more
- * of it usable on demand. Only the usable part costs memory, even if memory is locked or
- * not overcommitted. A pointer into an arena stays valid.
+ * Arrays that grow in place, so that pointers into them stay valid. An arena reserves address
+ * space that cannot be accessed, and makes more of it usable on demand. Only the usable part costs
+ * memory, even if memory is locked or must not be overcommitted.
  */
 #include "internal.h"
 
@@ -13,7 +13,7 @@
 #define MAP_FIXED_NOREPLACE	0x100000
 #endif
 
-/* The first part; each further one doubles what there is. */
+/* Size of the first usable part, which doubles whenever the arena grows. */
 #define FIRST		(64UL << 10)
 /* The arena asks for large pages beyond this size. */
 #define LARGE_PAGE	(2UL << 20)
@@ -23,7 +23,7 @@ static size_t round_up(size_t bytes, size_t page)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Reserves @bytes, at @at unless it is NULL. After mlockall() they would count as locked. */
+/* Reserves @bytes, at @at unless that is NULL. After mlockall(), they would count as locked. */
 static void *reserve(void *at, size_t bytes)
 {
 	void *p = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
@@ -50,8 +50,9 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 	if (arena->base || errno != EAGAIN)
 		return arena->base ? 0 : -ENOMEM;
 	/*
-	 * One piece would exceed the limit of locked memory for a moment. Reserve smaller
-	 * pieces, each below the one before: the kernel places mappings downward, too.
+	 * Until it is unlocked, the whole range exceeds the limit of locked memory. So reserve it
+	 * in smaller pieces, each below the one before, because the kernel places mappings
+	 * downward as well.
 	 */
 	bytes = arena->reserved;
 	piece = bytes < PIECE ? bytes : PIECE;
@@ -71,14 +72,14 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 }
 
 /*
- * Makes the first @bytes usable. After mlockall(MCL_FUTURE) the kernel locks a new mapping,
- * but not a mapping whose protection changes.
+ * Makes the first @bytes usable. The new part is mapped again, because after
+ * mlockall(MCL_FUTURE) the kernel locks a new mapping, but not one whose protection changes.
  *
- * If memory is not overcommitted, the kernel may refuse a writable mapping. A kernel before
- * 6.12 has removed the old mapping by then, and another thread may map something in the
- * hole. To close the hole, use() maps it again without access, which promises no memory.
+ * It is mapped without access, and then made writable. If memory must not be overcommitted, the
+ * kernel may refuse to map writable memory, and before 6.12 it has removed the old mapping by
+ * then, so that another thread could map something else in the hole.
  *
- * Return: true if it did. Otherwise the arena is as before.
+ * Return: false if there is no memory, in which case the arena is as before.
  */
 static bool use(struct arena *arena, size_t bytes)
 {

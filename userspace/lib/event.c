@@ -6,8 +6,8 @@
 #include <poll.h>
 
 /*
- * Keeps those of the @n events that the caller is to get, with this process's ids and
- * user_data. The caller holds cold.reading. Return: their number.
+ * Removes the events that the program must not see, and gives the others the ids and user_data of
+ * this process. The caller holds cold.reading. Return: how many are left.
  */
 static unsigned int filter(struct twheel *w, struct twheel_event *events, unsigned int n)
 {
@@ -50,9 +50,9 @@ TWHEEL_PUBLIC int twheel_read(struct twheel *w, struct twheel_event *events, uns
 		n = INT_MAX / sizeof(*events);
 
 	/*
-	 * An event on its way from the backend to the caller is neither withdrawn nor read
-	 * yet. Threads that need to know wait for this lock, so a reader must not be
-	 * canceled here.
+	 * An event on its way from the backend to the caller can no longer be withdrawn, and has
+	 * not been read yet. A thread that arms or deletes such a timer waits for this lock, so
+	 * a reader must not be canceled while it holds the lock.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	take_lock(&w->cold->reading);
@@ -83,13 +83,13 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 		if (timeout_ns >= 0) {
 			ts.tv_sec = timeout_ns / NSEC_PER_SEC;
 			ts.tv_nsec = timeout_ns % NSEC_PER_SEC;
-			/* A 32-bit time_t ends after 68 years: wait for ever instead. */
+			/* A 32-bit time_t ends after 68 years, so wait without a limit instead. */
 			limit = ts.tv_sec == (int64_t)(timeout_ns / NSEC_PER_SEC) ? &ts : NULL;
 		}
 		ret = ppoll(&pollfd, 1, limit, NULL);
 		if (ret < 0)
 			return -errno;
-		/* ready() holds the lock: a thread that is canceled there would keep it. */
+		/* A thread that is canceled in ready() would never release the lock. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 		ready = w->cold->backend->ready(w, ret);
 		pthread_setcancelstate(cancellable, NULL);
@@ -97,7 +97,7 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 			return 1;
 		if (!ret)
 			return 0;
-		/* The turn made no event. */
+		/* The descriptor was readable because of a turn that made no event. */
 		if (timeout_ns >= 0) {
 			uint64_t now = twheel__clock(CLOCK_MONOTONIC);
 
@@ -112,12 +112,12 @@ TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 }
 
 /*
- * Makes the timer of twheel_wake(), which expires at once. A full wheel, such as one that
- * others share, has no room for it: twheel_wake() then tries again.
+ * Makes the timer with which twheel_wake() ends a wait, by letting it expire at once. If a shared
+ * wheel is full, there is no room for this timer, and twheel_wake() tries again.
  *
- * A process that is killed leaves this timer in a shared wheel, perhaps with an unread event.
- * Each process knows such a timer by its user_data and deadline, so filter() drops the
- * events of all.
+ * If a process is killed, its timer stays in the shared wheel, perhaps with an unread event. Its
+ * user_data and deadline identify it in every process, so filter() drops the events of all such
+ * timers.
  */
 void twheel__make_wake_timer(struct twheel *w)
 {
@@ -143,7 +143,7 @@ static int wake(struct twheel *w)
 	};
 	int ret = w->cold->backend->exec(w, &op, 1);
 
-	/* The timer does not exist yet, or another process has cancelled it. */
+	/* The timer does not exist yet, or another process has canceled it. */
 	if (ret == 1 && op.result == -ENOENT) {
 		op.opcode = TWHEEL_OP_REGISTER;
 		ret = w->cold->backend->exec(w, &op, 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The in-process wheel. It does what /dev/twheel does, with the same twheel.c, twheel_word.c
- * and twheel_timers.c, behind a mutex and a timerfd.
+ * The in-process wheel, which behaves like /dev/twheel. It is built from the same twheel.c,
+ * twheel_word.c and twheel_timers.c, with a mutex and a timerfd around them.
  *
- * Words, marks and next_ns are memory of the process. Threads that wait for the wheel, or
- * read it, turn it. The timerfd wakes them: it is set to the time of the next turn, and it
- * stays readable while an event is unread.
+ * The words, the marks and next_ns are in the memory of the process. The wheel is turned by the
+ * threads that wait for it or read from it. A timerfd, which is set to the time of the next turn,
+ * wakes them up, and stays readable while an event is unread.
  *
- * No program here is hostile and no softirq must be short, so a turn has no budget.
+ * A turn has no budget, because the program can only harm itself, and no softirq is delayed.
  */
 #include "internal.h"
 
@@ -29,19 +29,19 @@
 #define DEFAULT_TICK_NS		1000000ULL
 #define DEFAULT_TIMERS		(1U << 20)
 
-/* twheel_next() looks at no more timers of a bucket than this, and of all buckets together. */
+/* Maximum number of timers that twheel_next() looks at in one bucket, and in all buckets. */
 #define BUCKET_LOOKS		64U
 #define NEXT_LOOKS		1024U
 
 /**
- * struct inprocess - a wheel
- * @lock: protects all below
- * @timers: the timers, and what has happened to them
- * @store: where they are
- * @mem: the buckets
- * @clock: of the wheel
- * @set: what the timerfd is set to; WHEEL_NEVER if to nothing
- * @programmed: when the wheel will be turned next, as published
+ * struct inprocess - an in-process wheel
+ * @lock: protects the other members
+ * @timers: the timers and the counters
+ * @store: the memory of the timers
+ * @mem: the memory of the buckets
+ * @clock: the clock of the wheel
+ * @set: the time that the timerfd is set to, or WHEEL_NEVER
+ * @programmed: the time of the next turn, as next_ns publishes it
  */
 struct inprocess {
 	struct lock lock;
@@ -66,9 +66,9 @@ static int grow(struct twheel *w, struct inprocess *p)
 /* Time */
 
 /*
- * Sets the timerfd to the next turn. While an event is unread, the timerfd must be readable.
- * It is readable if it is set to a time that has come. The next setting ends that, so nobody
- * needs to read it.
+ * Sets the timerfd to the time of the next turn, or to a time in the past while an event is unread,
+ * because the timerfd must be readable then. The next call of timerfd_settime() ends that, so
+ * nobody has to read from the timerfd.
  */
 static void set_timer(struct twheel *w, struct inprocess *p, u64 now)
 {
@@ -77,14 +77,14 @@ static void set_timer(struct twheel *w, struct inprocess *p, u64 now)
 
 	if (next == p->set || (next <= now && p->set <= now))
 		return;
-	/* Nothing tells when ADJ_TAI sets the distance to CLOCK_REALTIME: look once a second. */
+	/* Nothing reports that ADJ_TAI has changed the offset of CLOCK_TAI: look once a second. */
 	if (p->clock == CLOCK_TAI && next != WHEEL_NEVER && next > now + NSEC_PER_SEC) {
 		if (p->set > now && p->set <= now + NSEC_PER_SEC)
 			return;
 		next = now + NSEC_PER_SEC;
 	}
 	p->set = next;
-	/* 0 would disarm it. */
+	/* 0 would disarm the timerfd. */
 	next = next ?: 1;
 	/* timerfd has no CLOCK_TAI, which is whole seconds ahead of CLOCK_REALTIME. */
 	if (p->clock == CLOCK_TAI && next > 1 && next < INT64_MAX)
@@ -93,11 +93,11 @@ static void set_timer(struct twheel *w, struct inprocess *p, u64 now)
 	if (next < INT64_MAX) {
 		its.it_value.tv_sec = next / NSEC_PER_SEC;
 		its.it_value.tv_nsec = next % NSEC_PER_SEC;
-		/* A deadline beyond a 32-bit time_t does not come while that clock lasts. */
+		/* A clock of a 32-bit time_t never reaches a deadline beyond its range. */
 		if ((u64)its.it_value.tv_sec != next / NSEC_PER_SEC)
 			its.it_value = (struct timespec) {};
 	}
-	/* ECANCELED says that the clock was set just now, and has set the timer. */
+	/* If this fails with ECANCELED, the clock was just set, but the timer is set as well. */
 	timerfd_settime(w->cold->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &its, NULL);
 }
 
@@ -115,7 +115,7 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 {
 	u64 next = timers_next(&p->timers);
 
-	/* Only a turn makes it later: it sets it to never first. */
+	/* Only turn_now() moves the next turn to a later time. */
 	if (next < p->programmed)
 		p->programmed = timers_publish_next(&p->timers, next, now);
 	set_timer(w, p, now);
@@ -168,8 +168,8 @@ static int inprocess_kick(struct twheel *w)
 }
 
 /*
- * Turns the wheel for a thread that reads, or has waited. If the clock was set, the timerfd is
- * readable too early, and must be set again.
+ * Turns the wheel for a thread that reads or has waited. If the clock has been set, the timerfd
+ * may be readable too early, so it has to be set again.
  */
 static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
@@ -193,14 +193,14 @@ static int inprocess_read(struct twheel *w, struct twheel_event *events, unsigne
 	do {
 		nr = timers_peek(&p->timers, events, n, until);
 		got = timers_consume(&p->timers, events, nr, now);
-		/* If a thread has changed the word of the first, the second time is the last. */
+		/* If a thread has changed the first timer's word, the second attempt succeeds. */
 		until = 0;
 	} while (nr && !got);
 	leave(w, p, now);
 	return got;
 }
 
-/* The interrupt that makes the timerfd readable may be late, so that is not asked. */
+/* Ignores @readable, because the interrupt that makes the timerfd readable may be late. */
 static bool inprocess_ready(struct twheel *w, bool readable)
 {
 	u64 now;
@@ -226,18 +226,18 @@ static int inprocess_list(struct twheel *w, struct twheel_timer *timers, unsigne
 	return got < 0 ? 0 : got;
 }
 
-/* When is the next one? */
+/* The first deadline, for twheel_next() */
 
-/* Deadlines whose tick is @tick are not before this. */
+/* Returns the first deadline that belongs to the tick @tick. */
 static u64 since_tick(const struct timers *t, u64 tick)
 {
 	return ((tick - 1) << t->wheel.shape.shift) + 1;
 }
 
 /*
- * The deadline of a queued timer, or a later time at which its slack lets it come. User space may
- * have moved or cleared it since it was queued; if it comes earlier now, it was marked, and a turn
- * has looked.
+ * Returns the deadline of a queued timer, or the later time to which its slack postpones it. The
+ * program may have moved or cleared the timer since it was queued. If it had moved the timer to an
+ * earlier time, the timer would have been marked, and the turn would have queued it again.
  */
 static u64 comes_at(const struct timers *t, const struct timer *e)
 {
@@ -248,7 +248,7 @@ static u64 comes_at(const struct timers *t, const struct timer *e)
 	return word == e->deadline ? max(word, since_tick(t, e->node.tick)) : word;
 }
 
-/* The first time of the timers in a bucket; @since, if there are too many to look at all. */
+/* Returns the first time of the timers in a bucket, or @since if they are too many to look at. */
 static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head, u64 since,
 			   unsigned int *looks)
 {
@@ -265,7 +265,10 @@ static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head
 	return first;
 }
 
-/* The same for a level, whose buckets come in the order of their ticks; @first, if none is less. */
+/*
+ * Returns the first time of the timers in a level, or @first if none is earlier. The buckets are
+ * visited in the order of their ticks.
+ */
 static u64 first_of_level(const struct timers *t, unsigned int level, u64 first,
 			  unsigned int *looks)
 {
@@ -293,7 +296,7 @@ static u64 first_of_level(const struct timers *t, unsigned int level, u64 first,
 	return first;
 }
 
-/* The turn looks at what is marked, so that all buckets are as late as their timers. */
+/* The turn looks at the marked timers, so that no timer is due before its bucket. */
 static uint64_t inprocess_next(struct twheel *w)
 {
 	u64 now, first = WHEEL_NEVER;
@@ -347,7 +350,10 @@ static const struct twheel_backend inprocess_backend = {
 	.close	= inprocess_close,
 };
 
-/* Makes a timerfd that daemon() does not overwrite. Return: it, or a negative errno. */
+/*
+ * Makes a timerfd with a number above those that daemon() replaces. Return: the descriptor, or a
+ * negative errno.
+ */
 static int make_timerfd(clockid_t clock)
 {
 	int fd = timerfd_create(clock == CLOCK_TAI ? CLOCK_REALTIME : clock,

@@ -2,28 +2,28 @@
 /*
  * Declarations that the parts of libtwheel share.
  *
- *   keyed.c	timeouts by key, on the public functions alone
- *   metrics.c	statistics as Prometheus reads them
+ *   keyed.c	timeouts by key, built on the public functions
+ *   metrics.c	statistics for Prometheus
  *   open.c	opening and closing
  *   submit.c	operations, lists, drains
  *   timer.c	add, set, clear, del
  *   event.c	waiting, waking, reading
- *   process.c	what a process and its threads have: the registry, forks, caches
- *   pool.c	free slots that no thread has
- *   kernel.c	the kernel's backend
- *   inprocess.c	the other backend
- *   store.c	where that one keeps its timers
- *   wheel.c	what a wheel is
+ *   process.c	state of a process and its threads: the registry, forks, caches
+ *   pool.c	free slots that are in no thread's cache
+ *   kernel.c	the backend for /dev/twheel
+ *   inprocess.c	the backend inside the process
+ *   store.c	the timers of the in-process wheel
+ *   wheel.c	the memory, the clock and the locks of a wheel
  *   arena.c	arrays that grow in place
  *
- * A file calls only those below it.
+ * A file calls only functions of the files below it.
  *
  * Locks, from the outside in. All inherit priority, and a thread spins for a moment before it
- * sleeps for one: see struct lock. Moving, clearing and deleting an armed timer take none.
- *   the registry's		opening, closing, ends of threads, first use by a thread
- *   cold.reading		between the backend's read and the caller
- *     cold.pool_lock		free slots that no thread has
- *       inprocess.lock		the wheel in the process
+ * sleeps: see struct lock. To move, clear or delete an armed timer takes no lock.
+ *   registry.lock		opening, closing, the end of a thread, its first use of a wheel
+ *   cold.reading		from the backend's read until the caller has the events
+ *     cold.pool_lock		free slots that are in no thread's cache
+ *       inprocess.lock		the in-process wheel
  */
 #ifndef LIBTWHEEL_INTERNAL_H
 #define LIBTWHEEL_INTERNAL_H
@@ -49,7 +49,7 @@
 
 #define NSEC_PER_SEC	1000000000ULL
 
-/* No struct of any version has more bytes. A greater size was never set, or is a mistake. */
+/* The structs of all versions are smaller, so a larger size was left unset or is a mistake. */
 #define STRUCT_MAX	4096U
 
 /* The value of wake_ns if the wheel will not look at the slot. */
@@ -69,9 +69,9 @@
 
 /**
  * struct arena - an array that grows in place
- * @base: where it begins
- * @reserved: bytes of address space
- * @usable: how many of these can be touched
+ * @base: the first element
+ * @reserved: size of the reserved address space in bytes
+ * @usable: size of its first part that can be accessed
  */
 struct arena {
 	char *base;
@@ -81,12 +81,13 @@ struct arena {
 
 /**
  * struct lock - a mutex for which a thread spins a little before it sleeps
- * @mutex: it inherits priority
- * @held: a thread has it, or nearly: to read this takes the line of memory away from nobody
+ * @mutex: inherits priority
+ * @held: approximately whether a thread holds the mutex. A waiter can read this without taking
+ *	the cache line away from the owner
  *
- * The owner has it for some 20 ns, unless the kernel works meanwhile or takes its processor
- * away. A mutex that inherits priority goes to the first thread that sleeps for it, so two
- * threads that use it in turns would sleep and be woken each time.
+ * A thread holds the lock for some 20 ns, unless it enters the kernel or is preempted meanwhile.
+ * A mutex that inherits priority is handed to the first thread that sleeps for it, so two threads
+ * that use it alternately would sleep and be woken each time.
  */
 struct lock {
 	pthread_mutex_t mutex;
@@ -94,10 +95,10 @@ struct lock {
 };
 
 /*
- * Pauses of a thread before it sleeps for a lock, in all and at most between two looks: some
- * microseconds. Each is twice as long as the one before. So two threads that want the lock all
- * the time take it for some operations each, and not in turns, which would move the wheel from
- * one processor's cache to the other's for each operation.
+ * How long a thread spins before it sleeps for a lock, and the maximum between two attempts, in
+ * pause instructions. In all, this takes some microseconds. The time between two attempts doubles,
+ * so that a thread can perform several operations before another gets the lock. If they alternated,
+ * each operation would move the wheel from one processor's cache to the other's.
  */
 #define PAUSES		512U
 #define LONGEST_PAUSE	128U
@@ -123,15 +124,16 @@ int twheel__arena_grow(struct arena *arena, size_t bytes);
 void twheel__arena_free(struct arena *arena);
 
 /**
- * struct shadow - what this process knows of a slot
- * @kernel_id: id of the slot's timer, which the backend knows; 0 if it is not ours
- * @id: id that was given out for it; 0 while it is free
+ * struct shadow - the state of a slot in this process
+ * @kernel_id: the id by which the backend knows the slot's timer, or 0 if twheel_add() does not
+ *	use this slot
+ * @id: the id that the program got for the timer, or 0 while the slot is free
  * @user_data: of the timer
- * @count: how many adds the slot has had
- * @armed: an arming is outstanding: none of its events was handed out, nor was it cleared.
- *	Changed under cold.reading, or by the thread that the timer is the only one of
- * @custom: armed by REARM with a period, so an event leaves it armed, or with a slack; a free
- *	slot is not
+ * @count: how often a timer was added in this slot
+ * @armed: the timer was armed, and since then its event has not been handed out, nor was the
+ *	timer cleared. Changed under cold.reading, or by the only thread that uses the timer
+ * @custom: REARM gave the timer a period, so that it is still armed after an event, or a slack of
+ *	its own. Never set in a free slot
  */
 struct shadow {
 	uint64_t kernel_id;
@@ -144,15 +146,15 @@ struct shadow {
 
 /**
  * struct twheel_backend - a kind of wheel
- * @name: as twheel_backend() tells it
- * @exec: does @n operations, each with its own result; returns how many
+ * @name: what twheel_backend() returns
+ * @exec: performs @n operations, each with its own result, and returns how many have one
  * @kick: turns the wheel now
- * @read: takes events, without waiting; returns how many
- * @ready: after a wait for the descriptor: is there anything to read?
- * @next: as twheel_next()
- * @list: as twheel_list()
- * @stats: as twheel_stats()
- * @close: ends it
+ * @read: reads events without waiting, and returns their number
+ * @ready: called after a wait for the descriptor: returns whether there is anything to read
+ * @next: does the work of twheel_next()
+ * @list: does the work of twheel_list()
+ * @stats: does the work of twheel_stats()
+ * @close: frees what the backend has allocated, and closes the descriptor
  */
 struct twheel_backend {
 	const char *name;
@@ -169,26 +171,27 @@ struct twheel_backend {
 
 /**
  * struct cold - the part of a wheel that a forked child keeps
- * @fd: to poll
+ * @fd: the descriptor to poll
  * @pid: the process that opened the wheel
- * @reason: why the backend is not the kernel's, or ""
- * @backend: the kind
- * @info: what it is
- * @slack_ns: of the timers of twheel_add()
+ * @reason: why the wheel is not the kernel's, or ""
+ * @backend: the functions of the backend
+ * @info: the shape of the wheel, as twheel_info() reports it
+ * @slack_ns: slack of the timers of twheel_add()
  * @ahead_ns: how far the clock of the wheel is ahead of the same clock in this process, modulo
- *	2^64: another process may have opened it in another time namespace
- * @no_preadv2: preadv2() is not to be had
- * @table: the mapping of a kernel wheel; of one that is observed, under @reading
- * @table_bytes: its size
- * @inprocess: of inprocess.c
- * @shadow: a &struct shadow for each slot that was ever ours, and those before it
+ *	2^64, because another process may have opened the wheel in another time namespace
+ * @no_preadv2: preadv2() cannot be used here
+ * @table: the mapping of a kernel wheel. For an observed wheel, it is made under @reading
+ * @table_bytes: size of @table
+ * @inprocess: the wheel of inprocess.c
+ * @shadow: a &struct shadow for each slot, up to the highest that twheel_add() has used
  * @reading: held from the backend's read until its events are handed out
- * @pool_lock: protects what follows
- * @pool: free slots that no thread has
- * @nr_pool: how many
- * @pool_room: how many there is room for
- * @wake_id: of the timer that twheel_wake() uses, or 0; written under @reading, atomically
- * @usage: counted atomically
+ * @pool_lock: protects the members from @pool to @pool_room
+ * @pool: free slots that are in no thread's cache
+ * @nr_pool: number of slots in @pool
+ * @pool_room: allocated length of @pool
+ * @wake_id: id of the timer that twheel_wake() uses, or 0. Written under @reading, and read
+ *	without it
+ * @usage: the counters of twheel_usage(), changed atomically
  */
 struct cold {
 	int fd;
@@ -215,22 +218,22 @@ struct cold {
 
 /**
  * struct twheel - the part of a wheel that a forked child finds zeroed
- * @words: where the words are
- * @nr_slots: how many of them the fast ways may touch: none, if @special
- * @special: ids are checked, or a sanitizer wants to know
- * @nr_words: how many can be touched
- * @kinds: twheel_clear() must ask of what kind its timer is: there may be periodic ones, or
- *	the kernel knows no parked words
+ * @words: the words of the deadline table
+ * @nr_slots: how many words the fast paths may access, which is none if @special is set
+ * @special: SPECIAL_ flags: ids are checked, or ThreadSanitizer has to be told of armings
+ * @nr_words: how many words can be accessed
+ * @kinds: twheel_clear() has to find out what kind of timer it clears, because there may be
+ *	periodic timers, or because the module does not support parked words
  * @marks: a bit for each slot
- * @summary: a bit for 2^@shift slots
- * @next_ns: when the wheel will be turned next; NULL if it is only observed
- * @shift: see there
- * @index: of the wheel, in this process
- * @serial: tells it from all others of this process
- * @parks: the wheel knows parked words
- * @shadow: cold.shadow
- * @nr_shadows: how many of them
- * @cold: the rest
+ * @summary: a bit for each 2^@shift slots
+ * @next_ns: when the wheel turns next, or NULL if it is only observed
+ * @shift: see @summary
+ * @index: number of the wheel in this process, which is reused after it is closed
+ * @serial: number of the wheel in this process, which is never reused; 0 in a forked child
+ * @parks: the wheel supports parked words
+ * @shadow: the array in cold.shadow
+ * @nr_shadows: length of @shadow
+ * @cold: the rest of the wheel
  */
 struct twheel {
 	struct twheel_slot *words;
@@ -264,7 +267,7 @@ static inline uint64_t load64(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* A flag that another thread may just set. */
+/* Reads a flag that another thread may set at the same time. */
 static inline bool is_set(const uint8_t *flag)
 {
 	return __atomic_load_n(flag, __ATOMIC_RELAXED);
@@ -287,7 +290,7 @@ static inline bool is_child(const struct twheel *w)
 	return !w->serial;
 }
 
-/* More words can be touched. */
+/* Notes that the first @nr words can be accessed now. */
 static inline void set_nr_words(struct twheel *w, uint32_t nr)
 {
 	__atomic_store_n(&w->nr_words, nr, __ATOMIC_RELEASE);
@@ -308,10 +311,11 @@ uint64_t twheel__clock(int clock_id);
 
 /* process.c */
 /**
- * struct cache - free slots that a thread has of a wheel
- * @serial: of the wheel; another one means that the slots are nobody's
- * @nr: how many
- * @slots: they, the latest last
+ * struct cache - free slots of a wheel that a thread keeps for its next adds
+ * @serial: serial of the wheel. If the wheel at this index has another one, the slots belong to a
+ *	wheel that was closed
+ * @nr: number of slots
+ * @slots: the slots, of which the last is used first
  */
 struct cache {
 	uint64_t serial;
@@ -320,12 +324,12 @@ struct cache {
 };
 
 /**
- * struct thread - what a thread has
- * @caches: by index of the wheel
- * @nr_caches: how many
- * @owner: the registry that it is in
- * @next: next thread there
- * @prev: where this is linked
+ * struct thread - the caches of a thread
+ * @caches: the cache for each wheel, by the index of the wheel
+ * @nr_caches: length of @caches
+ * @owner: the registry that lists this thread
+ * @next: next thread in that list
+ * @prev: the pointer that points to this thread in that list
  */
 struct thread {
 	struct cache **caches;
@@ -335,7 +339,7 @@ struct thread {
 	struct thread **prev;
 };
 
-/* musl refuses such a variable in a library that dlopen() loads. */
+/* musl refuses initial-exec variables in a library that is loaded with dlopen(). */
 #ifdef __GLIBC__
 #define TLS_MODEL	__attribute__((tls_model("initial-exec")))
 #else
@@ -372,7 +376,7 @@ void twheel__end_timers(struct twheel *w);
 bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to);
 void twheel__make_wake_timer(struct twheel *w);
 
-/* The shadow of @slot if that is ours, or NULL. */
+/* Returns the shadow of @slot, or NULL if twheel_add() does not use that slot. */
 static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)
 {
 	struct shadow *shadow;
@@ -409,8 +413,8 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *setup);
 #endif
 
 /*
- * ThreadSanitizer does not see that an event comes after its arming. If the program has the
- * sanitizer, these calls say so.
+ * ThreadSanitizer cannot see that an event happens after its arming. In a program that is built
+ * with the sanitizer, these calls tell it.
  */
 void __tsan_release(void *addr) __attribute__((weak));
 void __tsan_acquire(void *addr) __attribute__((weak));

@@ -16,7 +16,7 @@
 #define RWF_NOWAIT	0x00000008
 #endif
 
-/* So often twheel__find_namespace() reads fdinfo, and takes the fastest. */
+/* How often twheel__find_namespace() reads fdinfo, to use the fastest of these reads. */
 #define SAMPLES		3
 
 static int kernel_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
@@ -53,8 +53,8 @@ static ssize_t read_nowait(int fd, const struct iovec *iov)
 }
 
 /*
- * All holders of the descriptor share O_NONBLOCK, so read_events() must not rely on it.
- * It uses RWF_NOWAIT. If an old kernel or a seccomp filter refuses that, it polls first.
+ * All holders of the descriptor share O_NONBLOCK, so read_events() must not rely on it, and uses
+ * RWF_NOWAIT. If an old kernel or a seccomp filter refuses that, it polls before it reads.
  */
 static ssize_t read_events(struct cold *cold, struct twheel_event *events, size_t bytes)
 {
@@ -93,16 +93,20 @@ static bool kernel_ready(struct twheel *w, bool readable)
 }
 
 /*
- * A marked slot that the wheel has not looked at is due after the next turn; otherwise its
- * owner would have kicked. A timer expires at the first tick that is not before its deadline.
- * So the deadline is less than a tick before the turn.
+ * Turns the time of the next turn into a lower bound for the first deadline. A timer expires at
+ * the first tick that is not before its deadline, so a deadline is less than a tick before the
+ * turn. This includes marked slots that the wheel has not looked at yet, because a thread that
+ * marks a slot for a deadline before the next turn also kicks.
  */
 static uint64_t before_turn(uint64_t turn, uint64_t tick_ns)
 {
 	return turn == UINT64_MAX || turn < tick_ns ? turn : turn - tick_ns + 1;
 }
 
-/* An event that comes after the load is one of that turn; one before makes poll() say so. */
+/*
+ * The load comes before poll(), so that no event is missed: either poll() reports it, or it comes
+ * from the turn whose time was loaded.
+ */
 static uint64_t kernel_next(struct twheel *w)
 {
 	uint64_t turn = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
@@ -150,8 +154,8 @@ static const struct twheel_backend kernel_backend = {
 };
 
 /*
- * A wheel of others, which is only looked at. It has no words here. A mapping would fix the
- * shape of the wheel, so map_header() waits until a first timer has fixed it.
+ * The backend of a wheel that is only observed, so its words are not mapped. To map the table would
+ * fix the shape of the wheel, so map_header() waits until the first timer has fixed it.
  */
 static int refuse_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
 {
@@ -176,8 +180,9 @@ static int refuse_read(struct twheel *w, struct twheel_event *events, unsigned i
 }
 
 /*
- * Maps the table of a wheel. After mlockall(MCL_FUTURE) the whole may exceed what the process may
- * lock, although none of it is locked: see twheel(4). Then it is mapped in pieces.
+ * Maps the table of a wheel. After mlockall(MCL_FUTURE), the kernel checks the size of a new
+ * mapping against the limit of locked memory, although it locks none of the table: see twheel(4).
+ * If the whole table exceeds that limit, it is mapped in pieces.
  *
  * Return: the table; NULL with a negative errno in @err.
  */
@@ -205,8 +210,8 @@ static char *map_table(int fd, size_t bytes, int prot, int *err)
 }
 
 /*
- * Maps the table of a wheel of others, for its header. The caller holds cold.reading.
- * Return: the header; NULL if the wheel had no timer yet, or with an error.
+ * Maps the table of an observed wheel, to read its header. The caller holds cold.reading.
+ * Return: the header, or NULL with 0 in @err if the wheel had no timer yet, or with an error there.
  */
 static const struct twheel_table *map_header(struct cold *cold, int *err)
 {
@@ -223,7 +228,7 @@ static const struct twheel_table *map_header(struct cold *cold, int *err)
 	}
 	if (!stats.registered)
 		return NULL;
-	/* The owner may have given it another shape since it was opened here. */
+	/* Ask again, because the owner may have changed the shape after twheel_observe_fd(). */
 	if (ioctl(cold->fd, TWHEEL_IOC_INFO, &info)) {
 		*err = -errno;
 		return NULL;
@@ -236,7 +241,7 @@ static const struct twheel_table *map_header(struct cold *cold, int *err)
 	return p;
 }
 
-/* 0, that is now, if it cannot be found out when the wheel turns. */
+/* Returns 0, which means now, if the library cannot find out when the wheel turns. */
 static uint64_t observed_next(struct twheel *w)
 {
 	const struct twheel_table *head;
@@ -276,7 +281,7 @@ static const struct twheel_backend observed_backend = {
 	.close	= observed_close,
 };
 
-/* Other processes can write to the header: read each field once, then check the copy. */
+/* Checks a copy of the header, because other processes can write to the header itself. */
 static bool is_sane(const struct twheel_table *head, const struct twheel_info *info)
 {
 	uint64_t bits = ((uint64_t)head->slots + 63) / 64 * 8;
@@ -291,7 +296,7 @@ static bool is_sane(const struct twheel_table *head, const struct twheel_info *i
 	       head->summary_offset + (bits >> head->summary_shift) + 8 <= info->table_bytes;
 }
 
-/* An epoll descriptor, for example, has EINVAL for an ioctl that it does not know. */
+/* For an unknown ioctl, some descriptors, such as those of epoll, return EINVAL. */
 static int read_info(int fd, struct twheel_info *info)
 {
 	if (!ioctl(fd, TWHEEL_IOC_INFO, info))
@@ -299,7 +304,7 @@ static int read_info(int fd, struct twheel_info *info)
 	return errno == EINVAL ? -ENOTTY : -errno;
 }
 
-/* Takes the wheel behind @fd, which stays the caller's if this fails. */
+/* Attaches @w to the wheel behind @fd. If this fails, the caller still owns @fd. */
 int twheel__kernel_attach(struct twheel *w, int fd)
 {
 	struct cold *cold = w->cold;
@@ -336,7 +341,7 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 	return 0;
 }
 
-/* Looks at the wheel behind @fd, which stays the caller's if this fails. */
+/* Lets @w observe the wheel behind @fd. If this fails, the caller still owns @fd. */
 int twheel__kernel_observe(struct twheel *w, int fd)
 {
 	struct cold *cold = w->cold;
@@ -350,7 +355,7 @@ int twheel__kernel_observe(struct twheel *w, int fd)
 	return 0;
 }
 
-/* What time it is for the wheel, as fdinfo tells. Return: whether that can be read. */
+/* Reads the time on the wheel's clock from fdinfo. Return: false if it cannot be read. */
 static bool read_wheel_now(int fd, uint64_t *now)
 {
 	static const char key[] = "\ntwheel-now:\t";
@@ -374,10 +379,11 @@ static bool read_wheel_now(int fd, uint64_t *now)
 }
 
 /*
- * Finds out how far the wheel's clock is ahead of ours, if the wheel comes from another process.
- * The largest possible value is taken, so that a timer of twheel_after() is not early; it is too
- * large by the time that it takes to read fdinfo, some microseconds. Without /proc, both are
- * thought to be in one namespace.
+ * Finds out how far the wheel's clock is ahead of the clock of this process, which may be in
+ * another time namespace than the process that opened the wheel. The result is the largest possible
+ * value, so that a timer of twheel_after() is never early. It is too large by the time that a read
+ * of fdinfo takes, which is some microseconds. Without /proc, the library has to assume that both
+ * processes are in the same namespace.
  */
 void twheel__find_namespace(struct twheel *w)
 {
@@ -391,7 +397,7 @@ void twheel__find_namespace(struct twheel *w)
 		if (!read_wheel_now(cold->fd, &now))
 			return;
 		after = twheel__clock(cold->info.clock_id);
-		/* The same namespace, as far as one can see. */
+		/* No difference can be seen, so it is the same namespace. */
 		if (now >= before && now <= after) {
 			cold->ahead_ns = 0;
 			return;
@@ -403,7 +409,7 @@ void twheel__find_namespace(struct twheel *w)
 	}
 }
 
-/* A new wheel of the wanted shape, behind the descriptor of @w. */
+/* Shapes the new wheel behind the descriptor of @w, and attaches @w to it. */
 int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup)
 {
 	struct twheel_setup shape = *setup;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Timeouts by key, on the public functions of libtwheel alone.
+ * Timeouts by key, built on the public functions of libtwheel.
  *
- * A key is an item in a hash table, and a timer whose slot leads to the item. One mutex
- * protects the tables, and threads read events under it: for the others a key is either in
- * the table or has left. A key that has left waits in a list until a handler gets it. A
- * handler that throws, jumps or ends its thread loses none of that list.
+ * A key is an item in a hash table, with a timer whose slot leads back to the item. One mutex
+ * protects the tables, and events are read under it as well, so that other threads find a key
+ * either in the table or gone. A key that has left the table waits in a list until a handler gets
+ * it. That list is not lost if a handler throws, jumps or ends its thread.
  */
 #include <errno.h>
 #include <limits.h>
@@ -27,19 +27,19 @@ static uint64_t hash_key(const void *key, size_t len);
 
 #define TWHEEL_PUBLIC	__attribute__((visibility("default")))
 
-/* Events that are read at a time. */
+/* How many events are read at a time. */
 #define EVENTS	64
 
 /**
  * struct item - a key
- * @hh: its place in the table
- * @next: the next of those that have left
- * @prev: where this is linked
- * @run: of twheel_keyed, when it was set
- * @id: its timer
- * @user_data: the caller's
- * @len: of @key
- * @key: its bytes
+ * @hh: place of the item in the hash table
+ * @next: next item in a list of keys that have left the table
+ * @prev: the pointer that points to this item in that list
+ * @run: the value of twheel_keyed.runs when the key was set
+ * @id: id of the timer
+ * @user_data: user_data of the program
+ * @len: length of @key
+ * @key: the bytes of the key
  */
 struct item {
 	UT_hash_handle hh;
@@ -53,16 +53,16 @@ struct item {
 };
 
 /**
- * struct twheel_keyed - timeouts by key
- * @wheel: of all of them
- * @lock: protects what follows
- * @items: the table
- * @by_slot: the items by the slots of their timers; others are not trusted to have given
- *	user_data that is an item
- * @nr_slots: how many
- * @left: those that have left it and that no handler was given
- * @left_end: where the next of these is linked
- * @given: those that a handler has, or has run away with
+ * struct twheel_keyed - a set of keys with timeouts
+ * @wheel: the wheel of their timers
+ * @lock: protects the members below
+ * @items: the hash table
+ * @by_slot: the items by the slots of their timers. The user_data of an event could not be used as
+ *	a pointer to an item, because another process may have made the timer
+ * @nr_slots: length of @by_slot
+ * @left: keys that have left the table, and that no handler was called for yet
+ * @left_end: the pointer to which the next of these is appended
+ * @given: keys whose handler is running, or has never returned
  * @runs: how often twheel_keyed_run() was called
  */
 struct twheel_keyed {
@@ -86,7 +86,7 @@ static void make_seed(void)
 	int cancellable;
 	ssize_t got;
 
-	/* A canceled thread would end with the lock held. */
+	/* twheel_keyed_open() must not be a cancellation point, but getrandom() is one. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	got = getrandom(seed, sizeof(seed), GRND_NONBLOCK);
 	pthread_setcancelstate(cancellable, NULL);
@@ -150,8 +150,8 @@ static uint64_t hash_key(const void *key, size_t len)
 }
 
 /*
- * A forked child can use nothing here. The timers are its parent's. At the fork another
- * thread may have held the mutex, or have been changing the table.
+ * A forked child cannot use a set of its parent: the timers belong to the parent, and another
+ * thread may have held the mutex or have been changing the table at the fork.
  */
 static bool is_child(const struct twheel_keyed *k)
 {
@@ -230,7 +230,7 @@ TWHEEL_PUBLIC struct twheel *twheel_keyed_wheel(const struct twheel_keyed *k)
 	return k->wheel;
 }
 
-/* The table cannot count so many bytes, and no memory holds them. */
+/* uthash counts the bytes of a key in an unsigned int. */
 static bool is_too_long(size_t len)
 {
 	return len > UINT_MAX - sizeof(struct item);
@@ -287,11 +287,11 @@ static int add_timer(struct twheel_keyed *k, struct item *item, uint64_t deadlin
 	return 0;
 }
 
-/* Gives @item another deadline. A timer that another process has drained begins anew. */
+/* Gives @item another deadline, and a new timer if another process has canceled the old one. */
 static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline)
 {
 	struct item **at = &k->by_slot[(uint32_t)item->id];
-	/* Another item may have the slot by now: twheel_set() would move that timer. */
+	/* If another item has this slot by now, twheel_set() would move the timer of that item. */
 	int ret = *at == item ? twheel_set(k->wheel, item->id, deadline) : -ENOENT;
 
 	if (ret == -ENOENT) {
@@ -394,9 +394,9 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
 }
 
 /**
- * struct visit - a handler that runs
- * @keyed: of which keys
- * @item: the key that it was given
+ * struct visit - a call of a handler
+ * @keyed: the set of keys
+ * @item: the key that the handler is called for
  */
 struct visit {
 	struct twheel_keyed *keyed;
@@ -417,8 +417,8 @@ static void end_visit(struct visit *visit)
 }
 
 /*
- * Gives the first key that has left to @fn, with no lock held. Meanwhile the item is in
- * @given, for a handler that jumps away. Return: whether there was one.
+ * Calls @fn for the first key that has left the table, without a lock. Until @fn returns, the item
+ * is in @given, so that it is not lost if @fn jumps away. Return: true if there was a key.
  */
 static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
@@ -445,8 +445,8 @@ static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 }
 
 /*
- * Gives all keys that have left to @fn. If a handler does not return, another run must hand
- * out the rest: the descriptor is readable for that. Return: their number.
+ * Calls @fn for all keys that have left the table. The descriptor is made readable before, so that
+ * another run delivers the remaining keys if a handler does not return. Return: the number of keys.
  */
 static size_t hand_out_all(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
@@ -463,7 +463,7 @@ static size_t hand_out_all(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg
 	return total;
 }
 
-/* Makes expired keys leave. Return: their number, or a negative errno. */
+/* Moves expired keys from the table to the list. Return: their number, or a negative errno. */
 static int take_expired(struct twheel_keyed *k, uint64_t run, bool *again)
 {
 	struct twheel_event events[EVENTS];
@@ -474,7 +474,7 @@ static int take_expired(struct twheel_keyed *k, uint64_t run, bool *again)
 		uint32_t slot = events[i].id;
 		struct item *item = slot < k->nr_slots ? k->by_slot[slot] : NULL;
 
-		/* Another process registered a timer there: no key has it. */
+		/* The timer belongs to no key, because another process has registered it. */
 		if (!item || item->id != events[i].id)
 			continue;
 		*again |= item->run >= run;
@@ -499,7 +499,7 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 		got = take_expired(k, run, &again);
 		pthread_mutex_unlock(&k->lock);
 		total += hand_out_all(k, fn, arg);
-		/* @fn may set keys without end: stop at a key that was set in this run. */
+		/* Because @fn could go on setting keys, stop at a key that was set in this run. */
 	} while (got > 0 && !again);
 	if (is_child(k))
 		return -ECHILD;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Metrics of wheels, in the text format of Prometheus (0.0.4). The format has each name once,
- * with the lines of all wheels below it. Only integers are printed, so a locale changes
- * nothing.
+ * Metrics of wheels, in the text format of Prometheus (0.0.4), in which each name appears once,
+ * followed by the lines of all wheels. Only integers are printed, so that the output does not
+ * depend on the locale.
  */
 #include "internal.h"
 #include "metrics.h"
 
-/* Buckets of the histogram: up to 2^FIRST ns, and so on until 2^LAST ns, 17 seconds. */
+/* The first bucket of the histogram ends at 2^FIRST ns, and the last at 2^LAST ns or 17 s. */
 #define FIRST	10
 #define LAST	34
 
@@ -15,7 +15,7 @@ enum kind { STATES, MAXIMUM, NEXT, COUNTER, WORST, HISTOGRAM };
 
 #define STATISTIC(member)	offsetof(struct twheel_stats, member)
 
-/* @needs: SAMPLE_, or 0. @member: of the statistics. */
+/* @needs: the SAMPLE_ flag of a statistic that not every sample contains. @member: its offset. */
 static const struct family {
 	const char *name;
 	const char *type;
@@ -46,7 +46,7 @@ static const struct family {
 	  SAMPLE_LATENESS, 0 },
 };
 
-/* Begins a line: the name, and all labels but the last, which may be NULL. */
+/* Begins a line with the name and the labels, where @label is an additional one or NULL. */
 static void begin(FILE *file, const char *name, const char *suffix,
 		  const struct twheel__sample *s, const char *label)
 {
@@ -75,7 +75,7 @@ static void put_states(FILE *file, const char *name, const struct twheel__sample
 	begin(file, name, "", s, "state=\"unread\"");
 	put_number(file, stats->unread);
 	begin(file, name, "", s, "state=\"idle\"");
-	/* The timer of twheel_wake() is not among the allocated, but its event is unread. */
+	/* The timer of twheel_wake() does not count as allocated, but its event as unread. */
 	put_number(file, stats->allocated > busy ? stats->allocated - busy : 0);
 }
 
@@ -135,7 +135,7 @@ static void put_sample(FILE *file, const struct family *f, const struct twheel__
 	}
 }
 
-/* Writes all names that any of the samples has. */
+/* Writes each metric that at least one of the samples contains. */
 void twheel__write_metrics(FILE *file, const struct twheel__sample *samples, unsigned int n)
 {
 	const struct family *f = families;
@@ -158,7 +158,7 @@ void twheel__write_metrics(FILE *file, const struct twheel__sample *samples, uns
 
 static int take_sample(struct twheel *w, struct twheel__sample *s)
 {
-	/* The turn of a wheel of ours: an event that is unread does not matter here. */
+	/* When the wheel turns, which twheel_next() would not say if an event is unread. */
 	uint64_t next = w->next_ns ? load64(w->next_ns) : twheel_next(w);
 	uint64_t now = twheel_now(w);
 	struct twheel_info info;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What a page of metrics is written from. twheel_metrics() asks a wheel of this process.
- * twheelctl, which is linked with the static library, reads /proc/PID/fdinfo of all
- * processes and writes one page for all their wheels.
+ * The data from which a page of metrics is written. twheel_metrics() gets it from a wheel of this
+ * process. twheelctl, which is linked with the static library, reads it from /proc/PID/fdinfo of
+ * all processes, and writes one page for all their wheels.
  */
 #ifndef LIBTWHEEL_METRICS_H
 #define LIBTWHEEL_METRICS_H
@@ -12,22 +12,22 @@
 
 #include <libtwheel/twheel.h>
 
-/* Which members of the statistics a sample has, beyond those that fdinfo always had. */
+/* Which statistics a sample contains, beyond those that fdinfo of every version contains. */
 #define SAMPLE_MOVED	(1U << 0)
 #define SAMPLE_LATENESS	(1U << 1)
 #define SAMPLE_SUM	(1U << 2)
 #define SAMPLE_WORST	(1U << 3)
-/* All the rest. */
+/* All other members of struct twheel_stats. */
 #define SAMPLE_STATS	(1U << 4)
 
 /**
- * struct twheel__sample - one wheel at one moment
+ * struct twheel__sample - the statistics of a wheel at one moment
  * @backend: "kernel" or "inprocess"
- * @labels: more labels, as name="value" with commas between, or ""
- * @stats: what it has done
- * @known: SAMPLE_
- * @max_timers: how many timers there may be
- * @next_in_ns: how long until it turns; ~0: it has nothing to do
+ * @labels: additional labels such as name="value",name="value", or ""
+ * @stats: the counters
+ * @known: SAMPLE_ flags, for the members of @stats that are valid
+ * @max_timers: maximum number of timers
+ * @next_in_ns: time until the wheel turns next, or ~0 if it has nothing to do
  */
 struct twheel__sample {
 	const char *backend;

@@ -16,7 +16,7 @@
 #define OPEN_BACKEND	(TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS)
 #define OPEN_FLAGS	(OPEN_BACKEND | TWHEEL_OPEN_REALTIME | TWHEEL_OPEN_CHECKED)
 
-/* Of version 0.2. Who sets no size has these. */
+/* Size of the struct in version 0.2, whose programs do not set it. */
 #define OPTIONS_FIRST	(offsetof(struct twheel_options, device) + sizeof(char *))
 
 #define STRING(x)	#x
@@ -27,7 +27,10 @@ TWHEEL_PUBLIC const char *twheel_version(void)
 	return DOTTED(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
 }
 
-/* The backend is there, or @err says why not. If this fails, @lent is not closed. */
+/*
+ * Completes a wheel whose backend has been opened, or frees it if @err says that it was not. If
+ * this fails, the descriptor @lent stays open.
+ */
 static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 {
 	if (!err) {
@@ -55,14 +58,14 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 	return 0;
 }
 
-/* True if @err means that there is no device, or that we may not use it. */
+/* True if @err means that there is no device, or that this process cannot use it. */
 static bool is_absent(int err)
 {
 	return err == -ENOENT || err == -ENODEV || err == -ENXIO || err == -EACCES ||
 	       err == -EPERM || err == -EOPNOTSUPP;
 }
 
-/* Moves @fd away from those that stand for standard input, output and error. */
+/* Moves @fd away from the numbers of standard input, output and error. */
 static int move_up(int fd)
 {
 	int higher;
@@ -75,7 +78,7 @@ static int move_up(int fd)
 	return higher;
 }
 
-/* Why the device could not be opened. */
+/* Returns a text that says why the device could not be opened. */
 static const char *absence(int err)
 {
 	switch (err) {
@@ -107,7 +110,7 @@ static int open_backend(struct twheel *w, int backend, const char *device,
 			return 0;
 		close(fd);
 		w->cold->fd = -1;
-		/* A tick that is refused, for example, is refused. */
+		/* Do not hide other errors, such as a refused tick, behind the fallback. */
 		if (err != -EOPNOTSUPP)
 			return err;
 	} else {
@@ -120,7 +123,10 @@ static int open_backend(struct twheel *w, int backend, const char *device,
 	return err;
 }
 
-/* Return: flags of one backend, 0 for either, or -EINVAL. @reason: why not the kernel's. */
+/*
+ * Return: the flag of the backend that the caller or the environment asks for, 0 for either, or
+ * -EINVAL. @reason: out: why it is not the kernel's, or "".
+ */
 static int choose_backend(const struct twheel_options *o, const char **reason)
 {
 	const char *name = secure_getenv("TWHEEL_BACKEND");
@@ -207,7 +213,7 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 	w->cold->reason = reason;
 	set_checked(w, o.flags);
 	err = open_backend(w, backend, o.device, &setup);
-	/* The program asked for the most: there is no room for one more. */
+	/* The program may have asked for the maximum, which leaves no room for one more. */
 	if (err == -EINVAL && setup.max_timers) {
 		setup.max_timers--;
 		err = open_backend(w, backend, o.device, &setup);
@@ -217,7 +223,7 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 	return finish_open(w, err, -1, wheel);
 }
 
-/* @take makes @fd the wheel's. */
+/* Makes a wheel for a descriptor that the program passes, which @take hands to the backend. */
 static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, int fd))
 {
 	int err = twheel__process_init();
@@ -245,7 +251,7 @@ static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, i
 	return err;
 }
 
-/* A canceled thread ends before or after these functions, and leaves nothing half done. */
+/* These functions disable cancellation, so that a canceled thread leaves nothing half done. */
 
 TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options *options)
 {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The pool: the slots of a wheel that this process holds and no thread has in its cache.
+ * The pool of a wheel: the free slots of this process that are in no thread's cache.
  *
- * The wheel makes slots 64 at a time. They come back to the pool when a cache overflows or
- * its thread ends.
+ * New slots are made 64 at a time, when the pool is empty. Slots come back to the pool when a
+ * cache overflows, or when its thread ends.
  */
 #include "internal.h"
 
 #include <stdlib.h>
 
-/* Gives free slots to the pool, which has room for all slots that are ours. */
+/*
+ * Moves slots from a cache to the pool until @keep are left. The pool has room for all slots of
+ * this process: see reserve().
+ */
 void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep)
 {
 	struct cold *cold = w->cold;
@@ -47,7 +50,7 @@ static int reserve(struct twheel *w, uint32_t last)
 	return 0;
 }
 
-/* The order is for readers without a lock: a live id has its own kernel_id. */
+/* In this order, so that a reader without the lock finds the right kernel_id for a live id. */
 static void forget(struct shadow *shadow)
 {
 	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
@@ -55,8 +58,8 @@ static void forget(struct shadow *shadow)
 }
 
 /*
- * The wheel has no timer @kernel_id any more. If its slot is given out again meanwhile, the
- * shadow is the new timer's.
+ * Called when the wheel turns out to have no timer @kernel_id any more. If its slot has been used
+ * again in the meantime, the shadow belongs to the new timer and stays.
  */
 void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
 {
@@ -67,8 +70,8 @@ void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
 }
 
 /*
- * The wheel has made the timer @kernel_id. If its slot had a timer of ours, another process
- * has cancelled that one: its id is stale from now on.
+ * Called when the wheel has made the timer @kernel_id. If twheel_add() used the same slot before,
+ * another process has canceled that timer, whose id is stale from now on.
  */
 void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
 {
@@ -114,7 +117,7 @@ static int make_slots(struct twheel *w)
 		cold->backend->exec(w, ops, made);
 		return err;
 	}
-	/* A thread takes the lowest slot first. */
+	/* The lowest slot goes last, because a thread takes the last one first. */
 	while (made--) {
 		uint32_t slot = ops[made].timer.id;
 
@@ -139,7 +142,7 @@ int twheel__refill(struct twheel *w, struct cache *cache)
 		err = make_slots(w);
 	if (!err) {
 		nr = cold->nr_pool < REFILL ? cold->nr_pool : REFILL;
-		/* Keep the order: the last of the pool is taken first. */
+		/* In the same order, so that the last slot of the pool is still used first. */
 		cold->nr_pool -= nr;
 		for (cache->nr = 0; cache->nr < nr; cache->nr++)
 			cache->slots[cache->nr] = cold->pool[cold->nr_pool + cache->nr];

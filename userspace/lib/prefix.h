@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The wheel's sources have the names of the module. A program could use the same names, so
- * the static library has them with a prefix.
+ * Adds a prefix to the functions of the module's sources, from which the in-process wheel is
+ * built. In the static library, they could otherwise clash with functions of the program.
  */
 #define wheel_max_levels	twheel__wheel_max_levels
 #define wheel_bytes		twheel__wheel_bytes

@@ -2,18 +2,18 @@
 /*
  * The registry of a process, and the caches of its threads.
  *
- * A forked child must notice that a wheel is its parent's, at no cost to the parent. The
- * fast paths read memory that a fork wipes (MADV_WIPEONFORK): the child finds no slots
- * there and leaves the fast path. If the kernel refuses or ignores that, the child handler
- * of pthread_atfork() wipes it. The handler takes no lock and walks a table whose entries
- * are never freed, so it can run at any moment and in any order.
+ * A forked child must notice that a wheel belongs to its parent, at no cost to the parent. The
+ * fast paths therefore read memory that a fork zeroes (MADV_WIPEONFORK), so that the child finds
+ * no slots there and leaves the fast path. If the kernel does not support this, the child handler
+ * of pthread_atfork() zeroes that memory. The handler takes no lock, and walks a table whose
+ * segments stay where they are, so it can run at any moment and in any order.
  *
- * One lock of the registry protects the rare operations. Another thread may hold it at a
- * fork. Therefore a registry belongs to one process, and a child makes its own.
+ * The rare operations take the lock of the registry. Because another thread may hold this lock at
+ * a fork, a registry belongs to a single process, and a child makes its own.
  *
- * A thread has a cache of free slots for each wheel that it uses, found by the wheel's
- * index. A cache whose serial is not the wheel's belonged to a closed wheel. A thread gives
- * its slots back when it ends.
+ * A thread has a cache of free slots for each wheel that it uses, which it finds by the index of
+ * the wheel. If the cache has another serial than the wheel, its slots belonged to a wheel that was
+ * closed. When a thread ends, it gives its slots back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +26,16 @@
 #define SEGMENT_0	64U
 
 /**
- * struct registry - what a process has
+ * struct registry - the wheels and the threads of a process
  * @pid: the process
- * @lock: protects the members below, and the table of wheels except from the fork handler
- * @threads: those that have caches
+ * @lock: protects the members below, and the table of wheels, which only the fork handler reads
+ *	without it
+ * @threads: the threads that have caches
  * @free: indices of wheels that were closed
- * @nr_free: how many
- * @room: how many there is room for
- * @older: of the parent, if this process was forked: not lost, and not used
+ * @nr_free: number of indices in @free
+ * @room: allocated length of @free
+ * @older: the registry of the parent, if this process was forked. It is not used, but keeps the
+ *	memory reachable for leak checkers
  */
 struct registry {
 	pid_t pid;
@@ -50,7 +52,7 @@ __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden
 static struct registry *registry;
 /* The registry of the process that loaded the library. Its lock is never destroyed. */
 static struct registry first;
-/* The destructor has run: no wheel can be opened any more. The lock protects this. */
+/* Set by leave_process(), after which no wheel can be opened any more. Protected by the lock. */
 static bool has_left;
 static struct twheel **segments[SEGMENTS];
 /* A leak checker finds the cold parts through this table. */
@@ -63,7 +65,7 @@ static pthread_key_t key;
 static bool has_key;
 static int init_error;
 
-/* The registry of this process, locked; NULL if out of memory. */
+/* Locks the registry of this process and returns it, or NULL if there is no memory. */
 static struct registry *lock_registry(void)
 {
 	struct registry *r = __atomic_load_n(&registry, __ATOMIC_ACQUIRE);
@@ -141,7 +143,7 @@ static void free_thread(struct thread *thread)
 	free(thread);
 }
 
-/* A thread ends: gives its slots to the pools. */
+/* Gives the slots of a thread that ends to the pools of their wheels. */
 static void end_thread(void *arg)
 {
 	struct thread *self = arg;
@@ -190,9 +192,9 @@ int twheel__process_init(void)
 }
 
 /*
- * The library leaves the process, perhaps as part of a plugin: no thread that ends may
- * come back to it. If a wheel is open, then the process exits, and a thread may still
- * use the memory.
+ * Runs when the process exits or the library is unloaded, perhaps as part of a plugin. After this,
+ * the end of a thread must not call the library. If a wheel is still open, the process is exiting
+ * and threads may still use the memory, so it is not freed.
  */
 __attribute__((destructor)) static void leave_process(void)
 {
@@ -206,7 +208,7 @@ __attribute__((destructor)) static void leave_process(void)
 	if (!r || r->pid != getpid() || r->older || pthread_mutex_trylock(&r->lock))
 		return;
 	unused = r->nr_free == nr_indices;
-	/* Running threads keep pointers to freed memory. Only a new wheel would use them. */
+	/* Threads keep pointers to freed memory, which only a new wheel would make them use. */
 	has_left = unused;
 	unlock_registry(r);
 	if (!unused)
@@ -283,13 +285,13 @@ no_memory:
 	return -ENOMEM;
 }
 
-/* @w is closed: nobody finds it any more. */
+/* Removes @w, which is being closed, from the table of wheels. */
 void twheel__dismiss(struct twheel *w)
 {
 	struct registry *r = lock_registry();
 	unsigned int s, i;
 
-	/* A child knows its parent's index no more, and never gives it out. */
+	/* In a child, the index of a parent's wheel has been zeroed, and is not reused. */
 	if (!r || is_child(w)) {
 		for (s = 0; s < SEGMENTS && segments[s]; s++)
 			for (i = 0; i < SEGMENT_0 << s; i++)
@@ -308,7 +310,7 @@ void twheel__dismiss(struct twheel *w)
 		unlock_registry(r);
 }
 
-/* The cache of this thread, made if there is none; NULL if out of memory. */
+/* Returns the cache of this thread, which it makes if necessary, or NULL if there is no memory. */
 struct cache *twheel__make_cache(struct twheel *w)
 {
 	struct thread *self = twheel__self;
@@ -320,7 +322,7 @@ struct cache *twheel__make_cache(struct twheel *w)
 		return NULL;
 	if (!self) {
 		self = calloc(1, sizeof(*self));
-		/* The key's function runs for any value except NULL. */
+		/* Makes end_thread() run when the thread ends, with this as its argument. */
 		if (!self || (has_key && pthread_setspecific(key, self))) {
 			free(self);
 			goto unlock;

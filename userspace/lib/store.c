@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Where the in-process wheel keeps its timers, their words and their marks: what twheel_store.c
- * is in the module.
+ * The store in which the in-process wheel keeps its timers, their words and their marks. It
+ * replaces twheel_store.c of the module.
  */
 #include "store.h"
 
@@ -27,7 +27,7 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 
 u64 *store_user_data(const struct store *s, u32 slot)
 {
-	/* A read of the event comes there anyway: it is one miss of the cache less. */
+	/* A read touches the shadow anyway, so this saves a cache miss. */
 	return (u64 *)&((struct shadow *)of_store(s)->shadow->base)[slot].user_data;
 }
 

@@ -7,16 +7,16 @@
 
 #include "twheel_timers.h"
 
-/* The header page of the table, as it would be mapped. */
+/* Size of the header of the table, which is a page in the table of a kernel wheel. */
 #define STORE_HEADER	4096U
 
 /**
- * struct arena_store - a store whose slots grow in place
- * @store: which slots have a timer; the members that follow have a place for each
- * @entries: the timers
- * @words: their words
- * @shadow: cold.shadow, which has the user_data
- * @marks: a bit each
+ * struct arena_store - a store whose arrays grow in place
+ * @store: which slots have a timer
+ * @entries: the timers, by slot
+ * @words: the words, by slot
+ * @shadow: cold.shadow, which contains the user_data
+ * @marks: the marks, a bit for each slot
  */
 struct arena_store {
 	struct store store;

@@ -2,13 +2,13 @@
 /*
  * Operations, lists and drains of <libtwheel/twheel.h>, with the ids of this process.
  *
- * A timer of twheel_add() has an id and user_data that the wheel does not know, and the
- * wheel keeps it. An operation on such a timer is done alone, under cold.reading: then none
- * of its events is on its way to a caller.
+ * The wheel knows a timer of twheel_add() by another id and without its user_data, and keeps it
+ * after it has expired. An operation on such a timer is performed separately, under cold.reading,
+ * so that none of its events is on its way to the program at that time.
  */
 #include "internal.h"
 
-/* Gives the wheel's answer about a timer of ours the id and user_data of the program. */
+/* Replaces what the wheel said of a timer of twheel_add() with what the program knows. */
 static void translate(const struct shadow *shadow, struct twheel_timer *timer)
 {
 	timer->id = load64(&shadow->id);
@@ -16,7 +16,7 @@ static void translate(const struct shadow *shadow, struct twheel_timer *timer)
 	timer->flags &= ~TWHEEL_KEEP;
 }
 
-/* Does @op on the timer of @shadow, which is ours. Return: the result. */
+/* Performs @op on the timer of twheel_add() that @shadow describes. Return: the result. */
 static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 {
 	struct twheel_op own = *op;
@@ -74,7 +74,7 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 		return -ECHILD;
 	if (n > TWHEEL_BATCH_MAX)
 		return -EINVAL;
-	/* A word that stands proves nothing of a periodic timer: see twheel_clear(). */
+	/* The next twheel_clear() must withdraw the event that a periodic timer may have. */
 	for (i = 0; i < n && !load32(&w->kinds); i++)
 		if (ops[i].opcode <= TWHEEL_OP_REARM && ops[i].timer.period_ns)
 			__atomic_store_n(&w->kinds, 1, __ATOMIC_SEQ_CST);
@@ -83,7 +83,7 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 		bool hidden = false;
 		int ret;
 
-		/* The wheel can do these at once: none is a timer of ours. */
+		/* Count the next operations that concern no timer of twheel_add(). */
 		for (run = 0; done + run < n; run++) {
 			struct twheel_op *op = &ops[done + run];
 
@@ -140,7 +140,7 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 					continue;
 				translate(shadow, &timers[i]);
 			} else if (timers[i].user_data == WAKE_DATA) {
-				/* Of another process. Nobody gets its event. */
+				/* For twheel_wake() of another process: filter() drops its event. */
 				timers[i].user_data = 0;
 				timers[i].deadline_ns = 0;
 				timers[i].state = TWHEEL_IDLE;
@@ -152,9 +152,11 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 }
 
 /*
- * Ends the arming of a timer that was listed as @mode says, unless its word has changed since.
- * Counts it, unless that is left to @op, which REARM ends the periods by and CANCEL the timer.
- * Return: whether @op is to be done. The caller holds cold.reading.
+ * Ends the arming of a listed timer in the way that @mode says, and counts it, unless the word has
+ * changed since. Some timers need an operation for that: REARM if the periods have to end, and
+ * CANCEL if the timer does. The caller holds cold.reading.
+ *
+ * Return: true if the caller has to perform @op.
  */
 static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel_timer *timer,
 			uint64_t now, struct twheel_op *op, int *count)
@@ -165,7 +167,7 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 	if (timer->user_data == WAKE_DATA)
 		return false;
 	if (timer->state == TWHEEL_EXPIRED && timer->period_ns)
-		/* It keeps its event. The word has the next period. */
+		/* Keep the event, and disarm the next period, which the word holds. */
 		twheel__replace(w, slot, load64((uint64_t *)&w->words[slot].deadline_ns), 0);
 	if (timer->state != TWHEEL_ARMED)
 		return false;
@@ -177,7 +179,7 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 		return true;
 	}
 	if (mode == TWHEEL_DRAIN_EXPIRE) {
-		/* One that is due may wait for its tick. If its word changes, the kick takes it. */
+		/* The timer may be due but wait for its tick. The change makes the kick look. */
 		uint64_t past = timer->deadline_ns == now ? now - 1 : now;
 
 		*count += twheel__replace(w, slot, timer->deadline_ns, past) &&
@@ -192,12 +194,12 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 			__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 		return false;
 	}
-	/* A timer that is kept may be a slot of another process, and stays. */
+	/* A timer with KEEP may be one of twheel_add() in another process, so it stays. */
 	op->opcode = TWHEEL_OP_CANCEL;
 	return !(timer->flags & TWHEEL_KEEP);
 }
 
-/* Takes the answers of the operations that drain_timer() has left. */
+/* Evaluates the results of the operations that drain_timer() has asked for. */
 static void drained(struct twheel *w, const struct twheel_op *ops, int n, int *count)
 {
 	for (; n > 0; n--, ops++) {
@@ -237,7 +239,7 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 		return -EINVAL;
 	/* Under this lock no other thread arms a timer whose word is 0. */
 	take_lock(&w->cold->reading);
-	/* What is due already expires first, and does not count. */
+	/* Timers that are already due expire first, and are not counted. */
 	ret = kick_to_its_end(w);
 	now = twheel_now(w);
 	while (ret >= 0) {

@@ -11,24 +11,25 @@
  *                                 ^
  *                          REGISTER, 64 at a time
  *
- * A word that is not 0 proves that no event of the timer is outstanding. Then one exchange
- * moves or disarms it, without further questions. twheel_clear() parks the word, so that
- * this stays so: shadow.armed is still set, and the next arming is one exchange again. If a
- * word is 0, the timer has expired, or was disarmed by a verb. The event of an expired timer is
- * unread, on its way from the backend's read to the caller, or handed out. It is on its way
- * only under cold.reading, so only the holder of that lock arms a word that is 0. If
+ * A word that is not 0 proves that no event of the timer is outstanding, so a single exchange can
+ * move or disarm the timer. To keep it that way, twheel_clear() does not write 0 but parks the
+ * word: shadow.armed stays set, and the next arming is a single exchange again.
+ *
+ * If a word is 0, the timer has expired, or was disarmed by an operation. The event of an expired
+ * timer is unread, on its way from the backend's read to the program, or handed out. Because it is
+ * on its way only under cold.reading, a word that is 0 is armed only under that lock. If
  * shadow.armed says that an event is outstanding, REARM withdraws it.
  *
- * tests/model/library.pml is the model of this.
+ * tests/model/library.pml is a model of this.
  *
- * Another process that has the wheel may cancel a timer of ours. A thread that then finds
- * 0 in the word learns that from REARM, and gives up the slot.
+ * Another process that shares the wheel may cancel a timer of this one. The thread that then finds
+ * 0 in the word learns from REARM that the timer is gone, and gives up the slot.
  */
 #include "internal.h"
 
 #include <limits.h>
 
-/* A full barrier behind an atomic operation that changes memory. */
+/* Makes a full barrier of an atomic operation that has just changed memory. */
 static inline void after_exchange(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -47,7 +48,7 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 	bits += bit / 64;
 	if (!(__atomic_load_n(bits, __ATOMIC_SEQ_CST) & mask))
 		__atomic_fetch_or(bits, mask, __ATOMIC_SEQ_CST);
-	/* The bit was set: the exchange of the word came before, and loads stay in order. */
+	/* On x86, a bit that was set needs no barrier: the exchange was one, and loads stay in order. */
 	after_exchange();
 }
 
@@ -69,11 +70,11 @@ static inline void kick_before(struct twheel *w, uint64_t deadline)
 }
 
 /*
- * The wheel would not look in time: marks the slot, and kicks if no turn comes before. It is
- * not rare: most requests begin and end between two turns.
+ * Marks a slot that the wheel would not look at in time, and kicks if no turn comes before the
+ * deadline. This is not rare, because most requests begin and end between two turns.
  *
- * Return: @ret. So a caller ends with this call and needs no stack, whose stores an exchange
- * would wait for.
+ * Return: @ret, so that the caller can end with a tail call. It then needs no stack frame, whose
+ * stores would delay the next exchange.
  */
 static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, uint64_t deadline,
 					      int ret)
@@ -84,8 +85,8 @@ static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, u
 }
 
 /*
- * Exchanges the word @from of a timer for @to, unless it has changed since. If that arms the
- * timer, it is marked, and the caller kicks. Return: whether.
+ * Exchanges the word of a timer for @to, if it is still @from. If this arms the timer, the slot is
+ * marked, and the caller has to kick. Return: true if the word was exchanged.
  */
 bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to)
 {
@@ -98,13 +99,13 @@ bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to
 	return true;
 }
 
-/* Asks after an exchange whether the wheel will look in time. */
+/* Returns whether the wheel will look at @deadline, which was just exchanged, in time. */
 static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
 {
 	return likely(deadline > __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED));
 }
 
-/* 0 counts as 1, and a deadline that would look like a parked word as never. */
+/* Avoids the words that mean disarmed: 0 becomes 1, and TWHEEL_PARKED becomes never. */
 static inline uint64_t to_word(uint64_t deadline)
 {
 	if (unlikely(deadline - 1 >= TWHEEL_PARKED - 1))
@@ -137,7 +138,7 @@ static rare int put_slot_slowly(struct twheel *w, uint32_t slot, int ret)
 	return ret;
 }
 
-/* Gives the slot to the cache of this thread. Return: @ret, as announce() does. */
+/* Returns the slot to the cache of this thread. Return: @ret, for the reason in announce(). */
 static inline int put_slot(struct twheel *w, struct shadow *shadow, uint32_t slot, int ret)
 {
 	struct cache *cache = find_cache(w);
@@ -149,7 +150,7 @@ static inline int put_slot(struct twheel *w, struct shadow *shadow, uint32_t slo
 	return ret;
 }
 
-/* One operation. Return: 0 or a negative errno. */
+/* Performs one operation on @timer, which receives the answer. Return: 0 or a negative errno. */
 static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *timer)
 {
 	struct twheel_op op = { .timer = *timer, .opcode = opcode };
@@ -165,7 +166,7 @@ static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *time
 
 /* add */
 
-/* Gives a free slot to the program. */
+/* Turns a free slot into a timer of the program, with a new id. */
 static inline __attribute__((always_inline)) void
 lend_slot(struct shadow *shadow, uint32_t slot, uint64_t user_data, uint64_t *id)
 {
@@ -179,7 +180,7 @@ lend_slot(struct shadow *shadow, uint32_t slot, uint64_t user_data, uint64_t *id
 	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
 }
 
-/* Finds a cache of this thread that has a free slot. Return: 0 or a negative errno. */
+/* Makes sure that this thread has a cache with a free slot. Return: 0 or a negative errno. */
 static rare int fill_cache(struct twheel *w, struct cache **cache)
 {
 	if (is_child(w))
@@ -193,9 +194,9 @@ static rare int fill_cache(struct twheel *w, struct cache **cache)
 }
 
 /*
- * Adds a timer in a slot of @cache, which is not empty. If @marked is not NULL, the caller
- * kicks; then this says whether the slot was marked. @special: as that of @w, but 0 is known
- * to be 0 when the fast path is compiled.
+ * Adds a timer in a slot of @cache, which is not empty. If @marked is not NULL, it is set if the
+ * slot was marked, and the caller has to kick. The fast path passes 0 for @special, so that the
+ * compiler can leave out what it does not need. All others pass that of @w.
  */
 static inline __attribute__((always_inline)) int
 add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user_data,
@@ -207,7 +208,7 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	deadline = to_word(deadline);
 	lend_slot(shadow, slot, user_data, id);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
-	/* Here, as @id may be in the object that is handed over. */
+	/* After the store to @id, which may be part of the object that the event hands over. */
 	if (special & SPECIAL_TSAN)
 		__tsan_release(shadow);
 	if (arm(&w->words[slot], deadline))
@@ -243,8 +244,8 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
 /* set, clear, del */
 
 /*
- * Ends the outstanding arming and its event, and arms as @timer says. The caller holds
- * cold.reading. Return: whether there was one, or a negative errno.
+ * Ends an arming or withdraws its event, and then arms the timer as @timer says. The caller holds
+ * cold.reading. Return: 1 if there was an arming or an event to end, 0, or a negative errno.
  */
 static int withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer)
 {
@@ -256,7 +257,7 @@ static int withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *t
 	return err ? err : timer->state != TWHEEL_IDLE;
 }
 
-/* The same for a timer of REGISTER or REARM: its period, slack and flags stay. */
+/* Does the same for a timer of REGISTER or REARM, which keeps its period, slack and flags. */
 static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadline)
 {
 	struct twheel_timer timer = { .id = kernel_id };
@@ -271,8 +272,8 @@ static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadlin
 }
 
 /*
- * Sets a timer whose word is or may be 0; clears it if @deadline is 0. With @ends the slot
- * is given back, in the state in which the wheel made it.
+ * Sets a timer whose word may be 0, or clears it if @deadline is 0. If @ends is set, the caller
+ * gives the slot back, so the timer loses the period and slack that REARM may have given it.
  */
 static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, bool ends)
 {
@@ -309,8 +310,8 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 }
 
 /*
- * Exchanges a word that is not 0, and was @old when it was read, for @deadline. Return: the
- * word before; 0 stays.
+ * Exchanges a word for @deadline, unless it is 0. @old is the word as the caller has read it.
+ * Return: the word before the exchange, or 0 if it was 0 and stays so.
  */
 static inline uint64_t exchange_from(struct twheel_slot *slot, __u64 old, uint64_t deadline)
 {
@@ -334,7 +335,7 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
 	uint64_t old;
 
-	/* A load waits for the exchange of the timer before it; a prefetch does not. */
+	/* A load would wait until the previous timer's exchange is complete; a prefetch does not. */
 	__builtin_prefetch(slot, 1);
 	deadline = to_word(deadline);
 	old = exchange(slot, deadline);
@@ -344,7 +345,7 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	       announce(w, id, deadline, old != TWHEEL_PARKED);
 }
 
-/* A periodic timer, whose arming has just ended, may have an event of the periods before. */
+/* Withdraws the event of earlier periods that a timer may still have after it was disarmed. */
 static rare int clear_custom(struct twheel *w, uint64_t id)
 {
 	return change_slowly(w, id, 0, false) < 0 ? -ENOENT : 1;
@@ -392,7 +393,7 @@ static inline int clear_word(struct twheel *w, uint64_t id)
 	return unlikely(load32(&w->kinds)) ? clear_any(w, id) : park(w, id);
 }
 
-/* Return: 0 if @id is that of a timer, or a negative errno. */
+/* Return: 0 if a timer has this @id, or a negative errno. */
 static int find_timer(struct twheel *w, uint64_t id)
 {
 	struct shadow *shadow = find_shadow(w, id);
@@ -404,8 +405,8 @@ static int find_timer(struct twheel *w, uint64_t id)
 }
 
 /*
- * Checks that the word of @id may be changed. This is needed for slots that are not on the fast
- * path: in a forked child, or if ids are checked.
+ * Checks that the word of @id may be changed, if the fast path could not decide that: in a forked
+ * child, if ids are checked, or if the id cannot be valid.
  */
 static int look_closer(struct twheel *w, uint64_t id)
 {
@@ -460,7 +461,7 @@ static rare int cancel_foreign(struct twheel *w, uint64_t id)
 	return err ? err : timer.state != TWHEEL_IDLE;
 }
 
-/* Ends a timer that was not armed, or may have an event beside that. @old: its word. */
+/* Deletes a timer that may have an unread event. @old is the word that it had. */
 static rare int del_slowly(struct twheel *w, uint64_t id, uint64_t old)
 {
 	struct shadow *shadow = &w->shadow[(uint32_t)id];
@@ -472,7 +473,7 @@ static rare int del_slowly(struct twheel *w, uint64_t id, uint64_t old)
 	return put_slot(w, shadow, id, ret | is_arming(old));
 }
 
-/* Ends what is no live timer of twheel_add(). */
+/* Deletes a timer of REGISTER, unless the id is a stale one of twheel_add(). */
 static rare int del_foreign(struct twheel *w, uint64_t id)
 {
 	if (is_child(w))
@@ -491,7 +492,7 @@ static inline int del(struct twheel *w, uint64_t id)
 	if (unlikely(!is_live(shadow, id)))
 		return del_foreign(w, id);
 	old = __atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0, __ATOMIC_SEQ_CST);
-	/* A periodic timer may have an event of the periods before. */
+	/* A periodic timer may also have an unread event of earlier periods. */
 	if (unlikely(!old || is_set(&shadow->custom)))
 		return del_slowly(w, id, old);
 	return put_slot(w, shadow, id, old != TWHEEL_PARKED);
@@ -505,18 +506,18 @@ TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 /*
  * Many at once
  *
- * An exchange waits for its line of memory, and the next exchange waits for the first. So the
- * lines of several timers are fetched before the first of them is changed.
+ * An exchange waits until its cache line has arrived, and the next exchange waits for the one
+ * before. So the lines of several timers are fetched before the first of them is changed.
  *
- * A call that fails must not have changed a timer, so all ids are looked at first. A timer
- * that ends after that look, because another thread or process drains, counts as not armed.
+ * A call that fails must not have changed any timer, so all ids are checked first. A timer that
+ * ends after this check, because another thread or process drains the wheel, counts as not armed.
  */
 
-/* Timers whose memory is fetched at a time: what a processor has misses open for, about. */
+/* How many timers are fetched at a time: about as many cache misses as a CPU handles at once. */
 #define AHEAD	16U
-/* Timers that set_many checks at a time: while the first wait for memory, the last are fetched. */
+/* How many timers twheel_set_many() checks at a time, after it has fetched all of their words. */
 #define CHECKED		64U
-/* Timers whose words stay in the nearest cache from the check to the exchange. */
+/* How many words stay in the L1 cache from the check until the exchange. */
 #define KEPT_NEAR	256U
 
 TWHEEL_PUBLIC void twheel_prefetch(const struct twheel *w, uint64_t id)
@@ -525,7 +526,7 @@ TWHEEL_PUBLIC void twheel_prefetch(const struct twheel *w, uint64_t id)
 		__builtin_prefetch(&w->words[(uint32_t)id], 1);
 }
 
-/* Fetches what the functions for many change first of @n timers. @ends: del needs the shadows. */
+/* Fetches the words of the first timers, and their shadows if @ends says that these are deleted. */
 static inline void fetch(const struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
 {
 	uint32_t slots = ends ? __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE) : 0;
@@ -538,7 +539,7 @@ static inline void fetch(const struct twheel *w, const uint64_t *ids, unsigned i
 	}
 }
 
-/* The same for slots that add takes from @cache next. */
+/* Fetches the words and shadows of the slots that twheel_add_many() takes next from @cache. */
 static inline void fetch_free(const struct twheel *w, const struct cache *cache, unsigned int n)
 {
 	unsigned int i;
@@ -563,7 +564,7 @@ static inline bool can_set(const struct twheel *w, const uint64_t *ids, unsigned
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		/* An id that names nothing is fetched in vain, and that is all. */
+		/* It does no harm to prefetch for an id that does not exist. */
 		__builtin_prefetch(&words[(uint32_t)ids[i]], 1);
 		cannot |= (uint32_t)ids[i] >= nr_slots || !(ids[i] >> 32);
 	}
@@ -590,7 +591,7 @@ static int check_each(struct twheel *w, const uint64_t *ids, unsigned int n, boo
 			if (err)
 				return err;
 		}
-		/* A stale id is found where twheel_set() and twheel_del() would find it. */
+		/* Like twheel_set(), do not check the id of a timer whose word is not 0. */
 		if (likely(!ends && load64((uint64_t *)&w->words[(uint32_t)id].deadline_ns)))
 			continue;
 		err = find_timer(w, id);
@@ -621,9 +622,9 @@ static int check_many(struct twheel *w, const uint64_t *ids, unsigned int n, boo
 }
 
 /*
- * Sets up to %AHEAD timers. A load waits for the exchanges before it, so all words are loaded
- * before the first exchange, and all moments at which the wheel wakes after the last.
- * Return: how many armings it ended. @marked: one has been marked.
+ * Sets up to %AHEAD timers. Because a load waits for the exchanges before it, all words are loaded
+ * before the first exchange, and each wake_ns only after the last. @marked is set if a slot was
+ * marked. Return: how many armings were ended.
  */
 static inline int set_some(struct twheel *w, const uint64_t *ids, unsigned int n, uint64_t deadline,
 			   bool *marked)
@@ -663,7 +664,7 @@ TWHEEL_PUBLIC int twheel_set_many(struct twheel *w, const uint64_t *ids, unsigne
 	deadline = to_word(deadline);
 	for (i = 0; i < n; i += part) {
 		part = n - i < AHEAD ? n - i : AHEAD;
-		/* What check_many() has fetched may be gone. */
+		/* Words that check_many() has fetched may have left the cache again. */
 		if (unlikely(n > KEPT_NEAR))
 			fetch(w, ids + i, n - i, false);
 		ended += set_some(w, ids + i, part, deadline, &marked);
@@ -730,7 +731,7 @@ TWHEEL_PUBLIC int twheel_set_user_data(struct twheel *w, uint64_t id, uint64_t u
 	err = find_timer(w, id);
 	if (err)
 		return err;
-	/* The wheel has the user_data of a timer of REGISTER, and no verb changes it. */
+	/* The user_data of a timer of REGISTER is in the wheel, where no operation changes it. */
 	if (!shadow)
 		return -EOPNOTSUPP;
 	if (w->special & SPECIAL_TSAN)
@@ -739,7 +740,7 @@ TWHEEL_PUBLIC int twheel_set_user_data(struct twheel *w, uint64_t id, uint64_t u
 	return 0;
 }
 
-/* The wheel closes: other holders of the descriptor must not get events of our timers. */
+/* Cancels the timers of twheel_add(), whose events other holders of the wheel must not get. */
 void twheel__end_timers(struct twheel *w)
 {
 	struct twheel_op ops[REFILL];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* What a wheel is: its memory, and what a program asks about it. */
+/* The memory, the locks and the clock of a wheel, and the functions that report on it. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define MADV_WIPEONFORK	18
 #endif
 
-/* Of version 0.3, the first with a size. */
+/* Size of the struct in version 0.3, the first that has this struct. */
 #define USAGE_FIRST	(offsetof(struct twheel_usage, withdrawn) + sizeof(uint64_t))
 
 size_t twheel__page_size;
@@ -24,7 +24,7 @@ int twheel__mutex_init(pthread_mutex_t *mutex)
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	err = pthread_mutex_init(mutex, &attr);
-	/* The kernel may have no futexes that inherit priority. */
+	/* The kernel may not support mutexes that inherit priority. */
 	if (err)
 		err = pthread_mutex_init(mutex, NULL);
 	pthread_mutexattr_destroy(&attr);
@@ -58,7 +58,10 @@ void twheel__wait_for_lock(struct lock *lock)
 	pthread_mutex_lock(&lock->mutex);
 }
 
-/* A fork wipes the first page of a wheel. The page behind it has the pointer to cold. */
+/*
+ * In a forked child the first page of a wheel is zeroed, so the pointer to the cold part is stored
+ * in the second page as well.
+ */
 struct cold *twheel__cold(const struct twheel *w)
 {
 	return *(struct cold **)((char *)w + twheel__page_size);
@@ -125,8 +128,8 @@ int twheel__try_clock(int clock_id)
 }
 
 /*
- * twheel_open() has tried the clock, so an error now is that of a filter of system calls, or of a
- * kernel too old for the date. No caller could go on by a time that is none.
+ * Because twheel_open() has tried the clock, an error here comes from a system call filter, or from
+ * a kernel that is too old for the date. No caller could continue without the time.
  */
 uint64_t twheel__clock(int clock_id)
 {
