@@ -9,18 +9,18 @@
  *	while (wheel.wait())
  *		wheel.read([](const tw::event &e) { std::cout << e.user_data << '\n'; });
  *
- * Or each timer has a function of its own, which moves with it:
+ * Instead, you can give each timer a function of its own, which moves with the timer:
  *
  *	tw::timer timer(wheel, 5s, [] { std::cout << "5 s are over\n"; });
  *
  *	while (wheel.wait())
  *		wheel.dispatch();
  *
- * Each function that can fail throws std::system_error, and has a form with a
- * std::error_code & that throws nothing of its own. <libtwheel.h> says what the functions do, what
- * threads may do, and what happens after fork().
+ * Each function that can fail throws std::system_error, and has a second form, which reports the
+ * error in a std::error_code instead. <libtwheel.h> describes what the functions do, what threads
+ * may do, and what happens after fork().
  *
- * A timer must end before its wheel. Both can be moved.
+ * A timer must be destroyed before its wheel. Both can be moved.
  */
 #ifndef TWHEEL_HPP
 #define TWHEEL_HPP
@@ -38,14 +38,14 @@
 #include <type_traits>
 #include <utility>
 
-/* The name of the library is that of a struct of it. */
+/* Not "twheel", because libtwheel has a struct of that name. */
 namespace tw {
 
 using event = ::twheel_event;
 using options = ::twheel_options;
 using duration = std::chrono::nanoseconds;
 
-/* The clock of a wheel, which the wheel alone can read. */
+/* The clock of a wheel. It has no now(), because only wheel::now() can read it. */
 struct clock {
 	using duration = tw::duration;
 	using rep = duration::rep;
@@ -59,7 +59,7 @@ using time_point = clock::time_point;
 /* This deadline never comes. */
 inline constexpr time_point never = time_point::max();
 
-/* A moment, as libtwheel has it. */
+/* Converts a deadline for libtwheel. */
 constexpr std::uint64_t to_ns(time_point t) noexcept
 {
 	if (t == never)
@@ -68,8 +68,8 @@ constexpr std::uint64_t to_ns(time_point t) noexcept
 }
 
 /*
- * A duration of any count and unit in nanoseconds, rounded up. One that is too long for ours, or
- * that is not a number, is the longest, as hours::max() is in effect.
+ * Converts a duration of any type to nanoseconds, rounded up. If it is too long for that, such as
+ * hours::max(), or is not a number, the result is the longest duration, which means never.
  */
 template <class Rep, class Period>
 constexpr duration to_duration(const std::chrono::duration<Rep, Period> &d) noexcept
@@ -88,7 +88,7 @@ constexpr duration to_duration(duration d) noexcept
 	return d;
 }
 
-/* The same of a duration: one below zero is over. */
+/* Converts a delay for libtwheel. A negative delay counts as 0. */
 template <class Rep, class Period>
 constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &d) noexcept
 {
@@ -117,7 +117,7 @@ inline duration lateness(const event &e) noexcept
 
 namespace detail {
 
-/* Takes what a function of libtwheel returned: an error goes to @ec, all else is kept. */
+/* Moves the error that a function of libtwheel returned to @ec. Returns the result, or 0. */
 inline int take(int ret, std::error_code &ec) noexcept
 {
 	if (ret < 0)
@@ -127,7 +127,7 @@ inline int take(int ret, std::error_code &ec) noexcept
 	return ret < 0 ? 0 : ret;
 }
 
-/* Calls @f with an error code, and throws what comes in it. */
+/* Calls @f with an error code, and throws the error that @f reports there. */
 template <class F> auto checked(const char *what, F &&f)
 {
 	std::error_code ec;
@@ -137,7 +137,7 @@ template <class F> auto checked(const char *what, F &&f)
 #ifdef __cpp_exceptions
 		throw std::system_error(ec, what);
 #else
-		/* Who builds with -fno-exceptions calls the forms with an error code. */
+		/* With -fno-exceptions, a program has to call the forms with an error code. */
 		std::fprintf(stderr, "%s: %s\n", what, std::strerror(ec.value()));
 		std::abort();
 #endif
@@ -153,7 +153,7 @@ struct closer {
 
 class wheel {
 public:
-	/* The size of @o need not be set. */
+	/* You do not have to set the size of @o. */
 	explicit wheel(const options &o = options())
 	{
 		detail::checked("twheel_open", [&](std::error_code &ec) { return open(o, ec); });
@@ -161,7 +161,7 @@ public:
 
 	wheel(const options &o, std::error_code &ec) noexcept { open(o, ec); }
 
-	/* A wheel that libtwheel has opened, for example by twheel_open_fd(). It is ours then. */
+	/* Takes over a wheel that you have opened otherwise, for example with twheel_open_fd(). */
 	explicit wheel(::twheel *w) noexcept : w_(w) {}
 
 	/* False if the wheel could not be opened, or was moved away. */
@@ -182,7 +182,7 @@ public:
 		return from_ns(::twheel_after(get(), to_ns(d)));
 	}
 
-	/* Waits. Returns false if the time is up or a signal came. */
+	/* Returns true when there is something to read, and false on a timeout or a signal. */
 	template <class Rep, class Period>
 	bool wait(const std::chrono::duration<Rep, Period> &timeout, std::error_code &ec) noexcept
 	{
@@ -202,7 +202,7 @@ public:
 	bool wait(std::error_code &ec) noexcept { return wait(duration::max(), ec); }
 	bool wait() { return wait(duration::max()); }
 
-	/* Takes up to @n events. Returns how many. */
+	/* Reads up to @n events, and returns how many it has read. */
 	unsigned int read(event *events, unsigned int n, std::error_code &ec) noexcept
 	{
 		return unsigned(detail::take(::twheel_read(get(), events, n), ec));
@@ -215,9 +215,9 @@ public:
 	}
 
 	/*
-	 * Calls @f for each event that there is, but for no more than 1,024, so that a timer which
-	 * @f makes due again at once does not keep the caller for ever. Returns how many. The
-	 * events are read one by one, so none is lost if @f throws, which ends both forms.
+	 * Calls @f for each unread event, and returns how many there were. It stops after 1,024
+	 * events, because @f could arm timers that are due again at once. The events are read one
+	 * by one, so that none is lost if @f throws. Both forms pass such an exception on.
 	 */
 	template <class F> unsigned int read(F &&f, std::error_code &ec)
 	{
@@ -235,13 +235,13 @@ public:
 	}
 
 	/*
-	 * Calls the function of each timer that has expired, as read() does. Returns how many.
-	 * Each timer of this wheel must have one.
+	 * Calls the function of each timer that has expired, in the same way as read(), and returns
+	 * how many there were. Each timer of this wheel must have a function.
 	 */
 	unsigned int dispatch(std::error_code &ec);
 	unsigned int dispatch();
 
-	/* Ends a wait of another thread. */
+	/* Ends the wait() of another thread, or the next one if no thread is waiting. */
 	void wake(std::error_code &ec) noexcept { detail::take(::twheel_wake(get()), ec); }
 
 	void wake()
@@ -272,14 +272,16 @@ using if_function = std::enable_if_t<std::is_invocable_v<F &> ||
 } // namespace detail
 
 /*
- * A timer, from its first deadline to its end.
+ * A timer, which is armed when it is constructed, and deleted when it is destroyed.
  *
- * It can have a function: void(const event &) or void(). Then its user_data is its address, which
- * follows it by twheel_set_user_data() when it is moved. With an empty std::function, dispatch()
- * reads the event and calls nothing. The function may set, move and end its timer. One thread at a
- * time may move such a timer, end it, or dispatch its events. A loop that reads the events itself
- * reads one at a time, and gives it to call(): the function that it runs may end the timers of
- * events that were read with it.
+ * You can give it a function that takes a const event & or nothing. The user_data of such a timer
+ * is the address of this object, which twheel_set_user_data() updates when you move the object.
+ * With an empty std::function, dispatch() reads the event and calls nothing.
+ * The function may set, move and destroy its own timer. Only one thread at a time may move or
+ * destroy a timer with a function, or dispatch its events.
+ *
+ * If your loop reads the events itself, let it read a single event at a time and pass that to
+ * call(), because the function may destroy other timers whose events were read with this one.
  */
 class timer {
 public:
@@ -327,7 +329,7 @@ public:
 	{
 	}
 
-	/* Only to keep a large @f can throw: std::bad_alloc. */
+	/* This form throws only std::bad_alloc, if there is no memory for a large @f. */
 	template <class F, class = detail::if_function<F>>
 	timer(wheel &w, time_point deadline, F f, std::error_code &ec)
 		: f_(to_function(std::move(f)))
@@ -372,10 +374,10 @@ public:
 	{
 		timer *t = reinterpret_cast<timer *>(std::uintptr_t(e.user_data));
 
-		/* It has no function, or was released. */
+		/* The timer has no function, or was released. */
 		if (!t)
 			return;
-		/* It runs already, and has dispatched events itself. */
+		/* The function is running, and has dispatched events itself. */
 		if (t->running_)
 			return t->running_->f(e);
 
@@ -384,14 +386,14 @@ public:
 		now.f(e);
 	}
 
-	/* False for one that was not made, moved away, deleted or released. */
+	/* False if the timer could not be made, or was moved from, deleted or released. */
 	explicit operator bool() const noexcept { return w_; }
 
 	std::uint64_t id() const noexcept { return id_; }
 
 	/*
-	 * These return true if they ended an arming whose event was not read and never will
-	 * be. One that does not exist gives ENOENT.
+	 * These return true if the timer was armed, and that deadline will never be reported. On
+	 * a timer that does not exist, they fail with ENOENT.
 	 */
 	bool set(time_point deadline, std::error_code &ec) noexcept
 	{
@@ -424,7 +426,7 @@ public:
 		return detail::checked("twheel_clear", [&](auto &ec) { return clear(ec); });
 	}
 
-	/* Ends the timer now. An empty one stays. */
+	/* Deletes the timer now, after which this object is empty. */
 	bool del(std::error_code &ec) noexcept
 	{
 		::twheel *w = std::exchange(w_, nullptr);
@@ -437,7 +439,7 @@ public:
 		return detail::checked("twheel_del", [&](auto &ec) { return del(ec); });
 	}
 
-	/* Gives the timer, without its function, to the caller, who deletes it by its id. */
+	/* Leaves the timer, without its function, to the caller, who has to delete it by its id. */
 	std::uint64_t release() noexcept
 	{
 		if (w_ && has_function())
@@ -456,7 +458,7 @@ private:
 		return !ec;
 	}
 
-	/* The function of a timer while it is called: it may end the timer, and outlives it then. */
+	/* Holds the function of a timer while it runs, because it may destroy the timer. */
 	struct running {
 		explicit running(timer &t) noexcept : f(std::move(t.f_)), owner(&t)
 		{
@@ -493,7 +495,7 @@ private:
 		return std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
 	}
 
-	/* After a move: the events name this timer from now on. */
+	/* Called after a move, so that events and a running function find this object. */
 	void follow() noexcept
 	{
 		if (w_ && has_function())

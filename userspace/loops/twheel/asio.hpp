@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * A wheel in the loop of Asio, the library of its own. A program that has Boost's defines
- * TWHEEL_ASIO_BOOST before.
+ * Reads a wheel in an event loop of Asio. This header uses the standalone Asio; for Boost.Asio,
+ * define TWHEEL_ASIO_BOOST before you include it.
  */
 #ifndef TWHEEL_ASIO_HPP
 #define TWHEEL_ASIO_HPP
@@ -26,9 +26,9 @@ namespace asio = ::asio;
 #endif
 
 /*
- * From its construction to detach() or its end, the loop calls @on_event for each event. The
- * wheel must live longer. One thread at a time may use an adapter: give it a strand
- * if several run the loop.
+ * From the construction of an adapter until detach() or its destruction, the loop calls @on_event
+ * for each event. The wheel must outlive the adapter. Only one thread at a time may use an adapter,
+ * so give it a strand if several threads run the loop.
  */
 class asio_adapter {
 public:
@@ -52,10 +52,10 @@ public:
 			detach();
 	}
 
-	/* Calls back for what there is now, without the loop. See twheel_reader_read(). */
+	/* Calls the callback for the pending events, without running the loop. */
 	int read() { return ::twheel_reader_read(&state_->reader); }
 
-	/* The descriptor goes back to the wheel. The callback is not called any more. */
+	/* Removes the wheel from the loop, which does not call the callback any more. */
 	void detach()
 	{
 		if (!std::exchange(state_->reader.attached, 0))
@@ -64,7 +64,7 @@ public:
 	}
 
 private:
-	/* It lives as long as a handler may come. */
+	/* Lives until the last handler that refers to it has run. */
 	struct state {
 		template <class Executor> state(const Executor &executor, callback f)
 			: descriptor(executor), on_event(std::move(f))
@@ -87,7 +87,7 @@ private:
 			[s](const auto &ec) {
 				if (ec || !s->reader.attached)
 					return;
-				/* First, as a callback may throw, or run the loop. */
+				/* Wait again first, because a callback may throw, or run the loop. */
 				wait(s);
 				::twheel_reader_read(&s->reader);
 			});

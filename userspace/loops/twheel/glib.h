@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A wheel in the loop of GLib. Nothing here can fail. */
+/* Reads a wheel in an event loop of GLib. None of these functions can fail. */
 #ifndef TWHEEL_GLIB_H
 #define TWHEEL_GLIB_H
 
@@ -21,7 +21,7 @@ static inline gboolean twheel_glib_readable(gint fd, GIOCondition what, gpointer
 	return a->reader.attached ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
 }
 
-/* @context is NULL for the default one. */
+/* If @context is NULL, this uses the default main context. */
 static inline void twheel_glib_attach(struct twheel_glib *a, GMainContext *context,
 				      struct twheel *wheel, twheel_event_cb *on_event,
 				      void *arg)
@@ -29,13 +29,13 @@ static inline void twheel_glib_attach(struct twheel_glib *a, GMainContext *conte
 	twheel_reader_init(&a->reader, wheel, on_event, arg);
 	a->reader.attached = 1;
 	a->source = g_unix_fd_source_new(twheel_fd(wheel), G_IO_IN);
-	/* A callback may run the loop. */
+	/* A callback may run the loop again, and this source has to continue there. */
 	g_source_set_can_recurse(a->source, TRUE);
 	g_source_set_callback(a->source, G_SOURCE_FUNC(twheel_glib_readable), a, NULL);
 	g_source_attach(a->source, context);
 }
 
-/* Hands over what there is now, without the loop. See twheel_reader_read(). */
+/* Calls the callback for the pending events, without running the loop. */
 static inline int twheel_glib_read(struct twheel_glib *a)
 {
 	return twheel_reader_read(&a->reader);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A wheel in the loop of libev. Nothing here can fail. */
+/* Reads a wheel in an event loop of libev. None of these functions can fail. */
 #ifndef TWHEEL_LIBEV_H
 #define TWHEEL_LIBEV_H
 
 #include <ev.h>
 #include <twheel/reader.h>
 
-/* @io.data belongs to the adapter. */
+/* The adapter uses @io.data, so the program must not change it. */
 struct twheel_ev {
 	struct twheel_reader reader;
 	struct ev_loop *loop;
@@ -33,7 +33,7 @@ static inline void twheel_ev_attach(struct twheel_ev *a, struct ev_loop *loop,
 	ev_io_start(loop, &a->io);
 }
 
-/* Hands over what there is now, without the loop. See twheel_reader_read(). */
+/* Calls the callback for the pending events, without running the loop. */
 static inline int twheel_ev_read(struct twheel_ev *a)
 {
 	return twheel_reader_read(&a->reader);

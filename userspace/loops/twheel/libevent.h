@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A wheel in the loop of libevent. Errors are -1, as there. */
+/* Reads a wheel in an event loop of libevent. As in libevent, -1 means an error. */
 #ifndef TWHEEL_LIBEVENT_H
 #define TWHEEL_LIBEVENT_H
 
@@ -38,7 +38,7 @@ static inline int twheel_libevent_attach(struct twheel_libevent *a, struct event
 	return 0;
 }
 
-/* Hands over what there is now, without the loop. See twheel_reader_read(). */
+/* Calls the callback for the pending events, without running the loop. */
 static inline int twheel_libevent_read(struct twheel_libevent *a)
 {
 	return twheel_reader_read(&a->reader);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A wheel in the loop of libuv. Errors are those of libuv: negative errnos. */
+/* Reads a wheel in an event loop of libuv. As in libuv, errors are negative errnos. */
 #ifndef TWHEEL_LIBUV_H
 #define TWHEEL_LIBUV_H
 
 #include <twheel/reader.h>
 #include <uv.h>
 
-/* Beside these, @poll.data belongs to the adapter. */
+/* The adapter uses @poll.data, so the program must not change it. */
 struct twheel_uv {
 	struct twheel_reader reader;
 	uv_poll_t poll;
@@ -39,13 +39,16 @@ static inline int twheel_uv_attach(struct twheel_uv *a, uv_loop_t *loop, struct 
 	return ret;
 }
 
-/* Hands over what there is now, without the loop. See twheel_reader_read(). */
+/* Calls the callback for the pending events, without running the loop. */
 static inline int twheel_uv_read(struct twheel_uv *a)
 {
 	return twheel_reader_read(&a->reader);
 }
 
-/* The memory of @a must stay until the loop has called @closed, which may be NULL. */
+/*
+ * libuv closes a handle in its next turn, so the memory of @a must stay valid until the loop has
+ * called @closed. Pass NULL if the memory stays anyway.
+ */
 static inline void twheel_uv_detach(struct twheel_uv *a, uv_close_cb closed)
 {
 	a->reader.attached = 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Events of a wheel, one callback each: what the adapters for event loops share.
+ * The part that all adapters for event loops share: it reads the events of a wheel and calls a
+ * callback for each of them.
  *
- * Events are read one at a time, so all others are still in the wheel while a callback runs.
- * Therefore it may
- *  - set and delete any timer: the event of one that is deleted does not come any more;
- *  - run the loop, if the loop allows that, or call twheel_reader_read() itself;
- *  - throw an exception, if the caller is C++: the next turn of the loop reads the rest;
+ * Because events are read one at a time, all others are still in the wheel while a callback
+ * runs. A callback may therefore
+ *  - set and delete any timer, after which a deleted timer delivers no more events;
+ *  - run the loop again, if the loop allows that, or call twheel_reader_read() itself;
+ *  - throw an exception, if the caller is C++, after which the next turn of the loop reads the
+ *    remaining events;
  *  - detach.
  */
 #ifndef TWHEEL_READER_H
@@ -19,7 +21,7 @@
 extern "C" {
 #endif
 
-/* At most this many events are read in a turn of the loop, so that other descriptors get theirs. */
+/* Maximum number of events that are read in one turn of the loop, before it serves others. */
 #define TWHEEL_READER_TURN	1024
 
 typedef void twheel_event_cb(const struct twheel_event *event, void *arg);
@@ -29,7 +31,7 @@ typedef void twheel_event_cb(const struct twheel_event *event, void *arg);
  * @wheel: the wheel
  * @on_event: the callback
  * @arg: its last argument
- * @attached: a loop calls twheel_reader_read()
+ * @attached: not 0 while an event loop calls twheel_reader_read()
  */
 struct twheel_reader {
 	struct twheel *wheel;
@@ -38,7 +40,10 @@ struct twheel_reader {
 	int attached;
 };
 
-/* Starts without a loop. The memory of @r must stay until its last callback has returned. */
+/*
+ * Prepares a reader, which is not attached to a loop yet. The memory of @r must stay valid until
+ * its last callback has returned.
+ */
 static inline void twheel_reader_init(struct twheel_reader *r, struct twheel *wheel,
 				      twheel_event_cb *on_event, void *arg)
 {
@@ -49,13 +54,13 @@ static inline void twheel_reader_init(struct twheel_reader *r, struct twheel *wh
 }
 
 /**
- * twheel_reader_read() - hand over the events that there are
+ * twheel_reader_read() - call the callback for each event that is unread now
  * @r: the reader
  *
- * If a callback detaches, this returns at once. The next call hands over the other events,
- * whether a loop makes it or the program does.
+ * This never waits. If a callback detaches the reader, the function returns at once, and the
+ * next call delivers the remaining events, no matter if a loop or the program makes that call.
  *
- * Return: 1: there may be more; 0: that was all; -ECHILD: in a child of fork().
+ * Return: 1: there may be more events; 0: there are no more; -ECHILD: this is a forked child.
  */
 static inline int twheel_reader_read(struct twheel_reader *r)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A wheel in the loop of sd-event. Errors are negative errnos, as there. */
+/* Reads a wheel in an event loop of sd-event. As in sd-event, errors are negative errnos. */
 #ifndef TWHEEL_SD_EVENT_H
 #define TWHEEL_SD_EVENT_H
 
@@ -38,7 +38,7 @@ static inline int twheel_sd_attach(struct twheel_sd *a, sd_event *loop, struct t
 	return 0;
 }
 
-/* Hands over what there is now, without the loop. See twheel_reader_read(). */
+/* Calls the callback for the pending events, without running the loop. */
 static inline int twheel_sd_read(struct twheel_sd *a)
 {
 	return twheel_reader_read(&a->reader);
