@@ -18,11 +18,11 @@
  *     6       1 year 52 d           73 years        6 times
  *     7      73 years              the end of time  7 times
  *
- * A timer is late by one tick at most, at every distance. kernel/time/timer.c (since 4.8)
- * leaves a far timer in its coarse bucket, late by up to an eighth of its delay. The price
- * is one more touch for each level, of a timer that expires; most timeouts never do.
+ * A timer is late by one tick at most, at every distance, whereas kernel/time/timer.c (since
+ * 4.8) leaves a far timer in its coarse bucket, late by up to an eighth of its delay. The price
+ * is that a timer that expires is touched once more for each level. Most timeouts never expire.
  *
- * Bucket n of level l is visited at tick n << (l * slot_bits), its first. So
+ * Bucket n of level l is visited at its first tick, which is n << (l * slot_bits). For example:
  *
  *     clk = 130, slot_bits = 6:   0 . . . . . . 2 3 . . . . 63   level 0
  *     a timer at tick 131                         ^
@@ -32,21 +32,22 @@
  * A level holds a timer if the distance is no more than its 2^slot_bits buckets. The
  * present bucket has been visited already, so a timer put there waits for the next round.
  *
- * The top level takes all farther timers, and a visit leaves there what is not near yet.
- * @bound says before which tick no timer of the top level needs a visit. It is exact as
- * long as timers are only added. When the earliest has left, a sweep of one revolution
- * learns it anew.
+ * All timers that are farther away than the levels reach are in the top level, where a visit
+ * leaves those that are not near yet. No timer of the top level needs a visit before the tick
+ * @bound, which is exact as long as timers are only added. When the earliest of them has left,
+ * the next round through the top level finds out the new value.
  *
  * Timers of one tick that were armed within the reach of the finest level expire in the
- * order of their armings: its buckets are filled at the end. Timers that moved down to it
- * were armed earlier and are put in front. After one move they are in order, too.
+ * order in which they were armed, because they are appended to their bucket. Timers that move
+ * down to that level were armed earlier, so they are put in front. A move reverses the order of
+ * the timers of a bucket, so those that moved down once expire in order as well.
  *
- * Nodes of a bucket are far apart in memory, and where one lies is known only when the one
- * before it has arrived. So each has the number of the node that a visit will come to eight
- * nodes later: a jump pointer, after A. Roth and G. Sohi, "Effective Jump-Pointer
- * Prefetching for Linked Data Structures" (ISCA 1999). It is what the bucket got eight
- * nodes before. It may name a node that is elsewhere now, and then nothing is lost but the
- * fetch. Nodes that are put at the end name themselves.
+ * The nodes of a bucket are far apart in memory, and a visit knows the address of the next one
+ * only when the one before it has arrived from memory. So each node contains a jump pointer,
+ * which is the number of the node that the visit reaches eight nodes later: see A. Roth and
+ * G. Sohi, "Effective Jump-Pointer Prefetching for Linked Data Structures" (ISCA 1999). It names
+ * the node that was put into the bucket eight nodes before. If that node has moved elsewhere in
+ * the meantime, only the prefetch is wasted. Nodes that are appended name themselves.
  *
  * Time never wraps: it is 64 bits of ns, and a tick is at least one.
  */
@@ -80,7 +81,7 @@ static struct hlist_head *visited(const struct wheel *w, unsigned int level)
 	return &w->bucket[w->buckets + level];
 }
 
-/* First tick whose start is not before @deadline: this is what never early means. */
+/* The first tick that starts at @deadline or later, so that no timer expires early. */
 static u64 deadline_tick(const struct wheel *w, u64 deadline)
 {
 	return deadline ? ((deadline - 1) >> w->shape.shift) + 1 : 0;
@@ -97,7 +98,7 @@ unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits)
 }
 
 /**
- * wheel_bytes() - how many bytes wheel_init() wants as @mem
+ * wheel_bytes() - return how many bytes of memory wheel_init() needs
  * @shape: the shape of the wheel
  */
 size_t wheel_bytes(const struct wheel_shape *shape)
@@ -128,8 +129,8 @@ u64 wheel_horizon(const struct wheel_shape *shape)
  * @mem: wheel_bytes() of zeroed memory, aligned for a pointer. The caller frees it. With
  *	NULL, the wheel tells the time, but nothing can be added
  * @now: the time in ns
- * @fetch: what visits prefetch with, or NULL
- * @nodes: what it is given
+ * @fetch: prefetches the nodes that a visit reaches next, or NULL
+ * @nodes: the first argument of @fetch
  */
 void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now,
 		wheel_fetch_fn fetch, const void *nodes)
@@ -178,12 +179,13 @@ static __always_inline void push(struct wheel *w, struct hlist_head *head,
 }
 
 /*
- * Links @node, whose tick is after clk, at @floor or the level for its distance;
- * in front of its bucket, or at the end in one of the finest level, if @append.
- * In a bucket that is not empty, its bit is set and the visit is known already.
+ * Links @node, whose tick is after clk, into a bucket of the level for its distance, or of level
+ * @floor if that is higher. The node goes to the front of the bucket, except that @append puts it
+ * at the end of a bucket of the finest level. If the bucket is not empty, its bit is set already,
+ * and @next includes its visit.
  *
- * Inlined, as a processor has few stores under way: to arm one of 1,000,000 at random took
- * 38 ns with the frames of two more functions, and takes 21 (AMD EPYC).
+ * Inlined, because a CPU can have only few stores in flight. To arm a random one of 1,000,000
+ * timers takes 21 ns, and took 38 ns with the stack frames of two more functions (AMD EPYC).
  */
 static __always_inline void enqueue(struct wheel *w, struct wheel_node *node, u32 nr,
 				    unsigned int floor, bool append)
@@ -231,19 +233,20 @@ static __always_inline void enqueue(struct wheel *w, struct wheel_node *node, u3
  * wheel_add() - queue a node
  * @w: the wheel
  * @node: a node that is not queued
- * @number: its number. A caller has it at hand, and to read it here would be to wait for
+ * @number: its number, which the caller knows. To read it from the node would mean to wait for
  *	the node's memory
  * @deadline: when it is due, in ns
  * @slack: by how many ns it may be late beyond the tick of its deadline
  *
- * Slack puts the deadline off to a border of the coarsest level whose buckets are no
- * wider than the slack. There the node shares its wake-up with others, and does not move
- * down. If the border is beyond the reach of that level, the node moves down to it.
+ * Slack postpones the deadline to the start of a bucket in the coarsest level whose buckets are
+ * no wider than the slack. There the node shares its wake-up with others, and does not have to
+ * move down to the finest level. If that bucket is beyond the reach of its level, the node is
+ * queued higher, and moves down to it.
  *
- * O(1). Call wheel_set_time() before: the distance counts from that time.
+ * O(1). Call wheel_set_time() before, because the distance counts from that time.
  *
- * Return: true if queued; false if the wheel is past @deadline already. Then nothing was
- * done, and the caller expires the node.
+ * Return: true if the node was queued; false if the wheel is past @deadline already, in which
+ * case nothing was done, and the caller has to expire the node.
  */
 bool wheel_add(struct wheel *w, struct wheel_node *node, u32 number, u64 deadline, u64 slack)
 {
@@ -259,7 +262,7 @@ bool wheel_add(struct wheel *w, struct wheel_node *node, u32 number, u64 deadlin
 
 		floor = order_level(w, fls64(slack_ticks) - 1);
 		mask = (1ULL << level_shift(w, floor)) - 1;
-		/* At the end of time there may be no border to wait for. */
+		/* At the end of time, no bucket of that level may begin after @tick. */
 		if (tick <= U64_MAX - mask)
 			tick = (tick + mask) & ~mask;
 		else
@@ -285,7 +288,7 @@ void wheel_del(struct wheel *w, struct wheel_node *node)
 	__hlist_del(&node->link);
 	if (!last)
 		return;
-	/* The bucket points to its first node, so pprev of a lone node names it. */
+	/* The pprev of the only node in a bucket points to the bucket, and so tells which it is. */
 	if (head >= w->bucket && head < w->bucket + w->buckets)
 		__clear_bit(head - w->bucket, w->occupied);
 	else if (w->tail[node->tick & w->mask] == &node->link.next)
@@ -308,7 +311,7 @@ static u64 first_visit(struct wheel *w)
 		if (!(w->filled & 1U << level))
 			continue;
 
-		/* From here on the next visits of all levels come later than that. */
+		/* No visit of this level or of a coarser one can come before @first. */
 		if (first <= from << shift)
 			break;
 		if (level == w->top)
@@ -352,7 +355,7 @@ void wheel_set_time(struct wheel *w, u64 now)
 }
 
 /**
- * wheel_next() - when must wheel_expire() be called?
+ * wheel_next() - return when wheel_expire() must be called
  * @w: the wheel
  *
  * Return: the first moment in ns at which anything has to be done, perhaps in the past;
@@ -365,7 +368,10 @@ u64 wheel_next(const struct wheel *w)
 	return tick > U64_MAX >> w->shape.shift ? WHEEL_NEVER : tick << w->shape.shift;
 }
 
-/* Starts the visit of all buckets that begin at tick @next. Not inlined, as move_down(). */
+/*
+ * Starts the visit of all buckets that begin at tick @next. Not inlined, for the reason that
+ * move_down() is not.
+ */
 static noinline void start_visits(struct wheel *w, unsigned int budget)
 {
 	unsigned int top = w->top;
@@ -382,8 +388,9 @@ static noinline void start_visits(struct wheel *w, unsigned int budget)
 		if (number << shift != w->clk)
 			break;
 		/*
-		 * A whole round after @bound, all timers of the top level have been queued
-		 * since. The earliest is known; if it has left, the round begins here.
+		 * A whole round after @bound, each timer of the top level has been queued since
+		 * @bound was set, so @sweep_min is the earliest. If that one has left already,
+		 * the next round begins here.
 		 */
 		if (level == top && w->clk > w->bound &&
 		    (number - (w->bound >> shift)) >> w->shape.slot_bits) {
@@ -404,8 +411,8 @@ static noinline void start_visits(struct wheel *w, unsigned int budget)
 }
 
 /*
- * Moves the nodes of @head down, as many as @budget allows, until one comes that
- * is due already. They all leave from the front, so the front is put right once.
+ * Moves the nodes of @head down, as many as @budget allows, until it reaches one that is due. All
+ * of them leave from the front of the list, so its head is set only once, at the end.
  *
  * Not inlined, or else each wheel_expire() would save the registers that this one needs.
  */
@@ -422,7 +429,7 @@ static noinline void move_down(struct wheel *w, struct hlist_head *head, unsigne
 		first = first->next;
 		left--;
 		fetch(w, node->ahead, false, left);
-		/* On the level of its slack still, if it has one. */
+		/* A timer that was postponed by slack goes no lower than the level of that slack. */
 		enqueue(w, node, node->number, node->tick & w->mask ? 0 :
 			order_level(w, __ffs64(node->tick)), false);
 	}
@@ -437,13 +444,13 @@ static noinline void move_down(struct wheel *w, struct hlist_head *head, unsigne
  * wheel_expire() - take the next node that is due off the wheel
  * @w: the wheel
  * @now: the time in ns
- * @budget: how many nodes may be touched; less those that were, on return
+ * @budget: in: how many nodes may be touched; out: how many of these are left
  *
- * Nodes come in the order of their ticks. When the budget is used up the next call goes
- * on with the visit; nodes may be added and deleted meanwhile. Empty buckets cost nothing.
+ * Nodes come in the order of their ticks. When the budget is used up, the next call continues
+ * the visit, and nodes may be added and deleted in the meantime. Empty buckets cost nothing.
  *
- * Return: a node whose deadline is not after @now, not queued any more; or NULL if there
- * is none or the budget is used up: wheel_next() tells which.
+ * Return: a node whose deadline is not after @now, and that is not queued any more; or NULL if
+ * there is none or the budget is used up, which wheel_next() tells apart.
  */
 struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 {
@@ -467,7 +474,7 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 				continue;
 			}
 			--*budget;
-			/* A node that was put at the end names no other. */
+			/* An appended node names only itself, so fetch the next one here. */
 			prefetchw(node->link.next);
 			fetch(w, node->ahead, true, *budget);
 			__hlist_del(&node->link);

@@ -5,17 +5,17 @@
  *   twheel_chrdev.c   open, read, poll, mmap, fdinfo: copies, errnos
  *   twheel_ioctl.c    the ioctls: copies, errnos
  *        |  lock_wheel(), unlock_wheel()
- *   twheel_turn.c     what turns a wheel: clock, lock, hrtimer, worker
- *        |  timers_*(), handed the time
- *   twheel_timers.c   the turn, the verbs, what is read
- *   twheel_marks.c    which words user space wants looked at
+ *   twheel_turn.c     turning a wheel: its clock, lock, hrtimer, worker
+ *        |  timers_*(), which are passed the time
+ *   twheel_timers.c   the turn, the operations, reading events
+ *   twheel_marks.c    the slots that user space has marked for a look
  *        |
  *   twheel_word.c     one timer and its word: reconcile()
  *        |                     |
  *   twheel.c  the wheel   twheel_slots.c  which slots have a timer
  *                         twheel_store.c  timers, words and marks by slot
  *
- * An arrow means "may call". The first two are the only ones that know user memory.
+ * A line means "may call". The first two are the only files that access user memory.
  *
  * Lifetime: everything belongs to the open file and is freed by its release, when no call
  * and no mapping is left. A timer lives from REGISTER to CANCEL, or until the event that
@@ -23,20 +23,20 @@
  *
  * Memory: nothing waits for memory while it holds a lock, because in a cgroup over
  * memory.high that takes seconds, and others want the lock. misc_open() holds the mutex of
- * all misc devices while it calls device_open(). So this takes 4 KiB without waiting (see
- * NOWAIT_GFP), and the first timer brings what else a wheel needs. A character device of its
- * own would have no such mutex, but also no number that is the same everywhere.
+ * all misc devices while it calls device_open(). So this allocates only 4 KiB, without waiting
+ * (see NOWAIT_GFP), and everything else is allocated with the first timer. A character device of
+ * its own would have no such mutex, but also no number that is the same everywhere.
  *
  * Locking:
- *   pages.mutex           what replaces the array of blocks
+ *   pages.mutex           replacing the array of blocks
  *     twheel_file.lock    everything that changes after open, see the struct
  *       locks of the wait queues, hrtimers and work queues
  *         quota.lock        the wheels of a user that the worker turns next
- *   users_lock            what each user has
+ *   users_lock            the number of wheels and bytes of each user
  *   wheels_mutex          the list of all wheels
- * Nothing is taken under the last three. The lock of a wheel is held for no more than
- * TURN_BUDGET timers at a time. User memory is never touched under the mutex, nor under the
- * lock with page faults on.
+ * No lock is taken under one of the last three. The lock of a wheel is held for no more than
+ * TURN_BUDGET timers at a time. User memory is never accessed under pages.mutex, and under the
+ * lock of a wheel only with page faults disabled.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -80,10 +80,12 @@ static DEFINE_MUTEX(wheels_mutex);
 /* read and poll */
 
 /*
- * Copies up to @max events, of %TURN_EVENTS at most, and consumes those that were copied whole.
- * It does so under the lock and without page faults, so a CANCEL knows which are unread.
+ * Copies up to @max events, which is at most %TURN_EVENTS, and consumes those that were copied
+ * completely. Both happen under one hold of the lock and without page faults, so that an event is
+ * either unread for a CANCEL, or has arrived.
  *
- * Return: how many; -EAGAIN if none is ready; -EFAULT if a page has to be brought in first.
+ * Return: how many events were consumed; -EAGAIN if none is ready; -EFAULT if a page has to be
+ * faulted in first.
  */
 static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
@@ -101,7 +103,7 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 		arrived = copied / sizeof(*events);
 		good = timers_consume(&w->timers, events, arrived, now);
 		iov_iter_revert(to, copied - good * sizeof(*events));
-		/* If user space has changed the word of the first, the second time is the last. */
+		/* If user space has changed the first timer's word, the second attempt succeeds. */
 		until = 0;
 	} while (arrived && !good);
 	unlock_wheel(w, now);
@@ -127,7 +129,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (iov_iter_count(to) < sizeof(struct twheel_event))
 		return -EINVAL;
 	do {
-		/* After a fault, one at a time: a copy of many might never get to its end. */
+		/* After a fault, copy single events, because a copy of many might never complete. */
 		ret = deliver(w, to, faults ? 1 : TURN_EVENTS);
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
@@ -174,9 +176,10 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 /* The mapping */
 
 /*
- * Maps any pages of the table, shared. The mapping can neither grow nor be executed. A process
- * with READ_IMPLIES_EXEC has not asked to execute it, so it is not refused but cannot either.
- * VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all pages.
+ * Maps any pages of the table, shared. The mapping can neither grow nor be executed. With
+ * READ_IMPLIES_EXEC a process asks for PROT_EXEC without meaning it, so the call succeeds, but the
+ * mapping is not executable. VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all
+ * pages.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -211,7 +214,7 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* open, close, and what one sees in /proc/PID/fdinfo */
+/* open, close, /proc/PID/fdinfo and debugfs */
 
 static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
@@ -332,7 +335,7 @@ static int device_open(struct inode *inode, struct file *file)
 	list_add_tail(&w->wheels, &wheels);
 	mutex_unlock(&wheels_mutex);
 	file->private_data = w;
-	/* This makes a read that would block say so to io_uring, which polls then. */
+	/* Lets io_uring try to read without blocking, and poll if that fails. */
 	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
 
@@ -374,7 +377,7 @@ static struct miscdevice twheel_misc = {
 	.minor	= TWHEEL_MINOR,
 	.name	= "twheel",
 	.fops	= &twheel_fops,
-	/* Everybody may open it, as what a wheel costs is bounded and charged to its user. */
+	/* Everybody may open it, because the cost of a wheel is limited and charged to its user. */
 	.mode	= 0666,
 };
 
@@ -410,7 +413,7 @@ static void __exit twheel_module_exit(void)
 }
 module_exit(twheel_module_exit);
 
-/* Some of its files are GPL only. */
+/* Some files of the module are under the GPL only. */
 MODULE_LICENSE("GPL");
 MODULE_AUTHOR("twheel contributors");
 MODULE_DESCRIPTION("A timing wheel as a character device, for very many timeouts");

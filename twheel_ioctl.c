@@ -19,9 +19,9 @@
 #include "twheel_turn.h"
 
 /*
- * How many operations of a batch, or timers of a list, are done at a time. Where the user's
- * memory ends among them it is one at a time, because on arm64 a copy of many stops up to 16
- * bytes too early.
+ * How many operations of a batch, or timers of a list, are processed at a time. If a copy of them
+ * faults, they are copied one by one, because on arm64 a large copy can stop up to 16 bytes before
+ * the end of the user's memory.
  */
 #define GROUP			TIMERS_AHEAD
 
@@ -38,19 +38,20 @@ static_assert(sizeof(struct twheel_slot) == 16);
 
 static unsigned int max_timers = 1U << 20;
 module_param(max_timers, uint, 0644);
-MODULE_PARM_DESC(max_timers, "Timers that a wheel may hold unless its SETUP says otherwise (default 1048576)");
+MODULE_PARM_DESC(max_timers, "Default for the maximum number of timers in a wheel (default 1048576)");
 
 static unsigned int max_timers_limit = STORE_MAX;
 module_param(max_timers_limit, uint, 0644);
-MODULE_PARM_DESC(max_timers_limit, "The most timers that a SETUP may ask for (default and at most 16777216)");
+MODULE_PARM_DESC(max_timers_limit, "Maximum number of timers that a SETUP may ask for (default, and highest value: 16777216)");
 
 static unsigned int min_tick_ns = 100 * NSEC_PER_USEC;
 module_param(min_tick_ns, uint, 0644);
-MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
+MODULE_PARM_DESC(min_tick_ns, "Minimum tick in ns without CAP_SYS_RESOURCE (default 100000)");
 
 /*
- * Copies the first @size bytes of @op, which are all of it or its timer. No page is brought
- * in. A known size takes 40 instructions less than copy_to_user_inatomic() does.
+ * Copies the first @size bytes of @op, which are either the whole struct or its timer, without
+ * faulting a page in. Because the compiler knows both sizes, this takes 40 instructions less than
+ * copy_to_user_inatomic().
  */
 static bool copy_answer(void __user *to, const struct twheel_op *op, size_t size)
 {
@@ -72,11 +73,12 @@ fault:
 }
 
 /*
- * Does @op, and copies the first @size bytes of its answer to @to. The copy comes first, under
- * the lock and without page faults: an operation without an answer changes nothing.
+ * Performs @op, and copies the first @size bytes of its answer to @to. The answer is copied first,
+ * under the lock and without page faults, so that an operation whose answer cannot be delivered
+ * changes nothing.
  *
- * Return: 0; -ENOMEM: it needs more room; -EFAULT: a page has to be brought in; -EAGAIN:
- * the word was exchanged meanwhile.
+ * Return: 0; -ENOMEM: the store needs more room first; -EFAULT: a page has to be faulted in first;
+ * -EAGAIN: user space has exchanged the word in the meantime.
  */
 static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, size_t size,
 		 u64 now)
@@ -86,7 +88,7 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 	if (!timers_answer(&w->timers, op, &answer, now))
 		return -ENOMEM;
 	op->result = answer.op.result;
-	/* A verb on one timer that is refused leaves its argument alone. */
+	/* An ioctl on a single timer that fails does not write to its argument. */
 	if (op->result && size < sizeof(*op))
 		return 0;
 	if (!copy_answer(to, &answer.op, size))
@@ -138,8 +140,9 @@ static int make_room(struct twheel_file *w)
 }
 
 /*
- * Does operations, each with a result and an answer of its own: see do_op(). May sleep.
- * Return: how many; less if there is no memory for the answer of the next.
+ * Performs operations, each of which gets its own result and answer: see do_op(). May sleep.
+ * Return: how many were performed. If that is not all of them, the answer of the next one could not
+ * be copied, or a fatal signal arrived.
  */
 static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr,
 			   void __user *to, size_t size)
@@ -265,7 +268,7 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 	return put_user(list.cursor, &arg->cursor) ? -EFAULT : done;
 }
 
-/* Turns the wheel until all is done that was marked or due when the call began. */
+/* Turns the wheel until it has processed all marks and due timers of when the call began. */
 static long ioctl_kick(struct twheel_file *w)
 {
 	u64 start = lock_wheel(w), now = start;
@@ -286,7 +289,7 @@ static long ioctl_kick(struct twheel_file *w)
 			err = -ERESTARTSYS;
 			break;
 		}
-		/* This call takes the rest of the marks. The worker is not needed. */
+		/* This call processes the remaining marks, so do not wake the worker for them. */
 		w->timers.marked = false;
 		unlock_wheel(w, now);
 		cond_resched();
@@ -323,7 +326,7 @@ static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
-/* True if the shape of a wheel is fixed, as a timer was made, or the table mapped. */
+/* True if the shape of a wheel is fixed, because it has had a timer, or the table was mapped. */
 static bool is_used(const struct twheel_file *w)
 {
 	lockdep_assert_held(&w->lock);
@@ -333,10 +336,10 @@ static bool is_used(const struct twheel_file *w)
 /**
  * file_set_up() - shape a wheel before its first timer
  * @w: the wheel
- * @setup: in: what is asked for; out: what it really is
- * @arg: where that is written as well, before anything is changed, or NULL
+ * @setup: in: the shape that is asked for; out: the shape that the wheel gets
+ * @arg: user memory to which the result is copied before anything is changed, or NULL
  *
- * The buckets come with the first timer, so nothing is allocated here.
+ * The buckets are allocated with the first timer, so nothing is allocated here.
  *
  * Return: 0 or a negative errno.
  */

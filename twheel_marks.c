@@ -2,8 +2,8 @@
 /*
  * The marks, by which user space asks for looks at its words.
  *
- * A turn takes the marks, and then what is due. When user space has marked a slot, it reads
- * when the next turn is:
+ * A turn first processes the marks, and then the timers that are due. When user space has marked a
+ * slot, it reads when the next turn is:
  *
  *   user                                  kernel, at the end of a turn
  *   set the mark, then the summary        next_ns = when it will turn next
@@ -20,10 +20,11 @@
 #include "twheel_timers.h"
 
 /*
- * Clears bits of a word of marks, or of the summary, and sets others; a full barrier.
+ * Clears bits of a word of marks, or of the summary, and sets others. This is a full barrier.
  *
- * By cmpxchg, which is one instruction wherever the table can be mapped. xchg() is a loop on s390,
- * and so is atomic64_fetch_and() on x86, and a loop lasts as long as user space changes the word.
+ * It uses cmpxchg64(), which is one instruction wherever the table can be mapped, because xchg() is
+ * a loop on s390, as atomic64_fetch_and() is on x86, and such a loop lasts as long as user space
+ * changes the word.
  *
  * Return: false if user space has changed the word at each try.
  */
@@ -42,14 +43,14 @@ static bool change_bits(u64 *word, u64 clear, u64 set)
 	return false;
 }
 
-/* Sets bits: all of the word if user space keeps changing it, because more looks do no harm. */
+/* Sets bits, or all of the word if user space keeps changing it, because more looks do no harm. */
 static void set_bits(u64 *word, u64 bits)
 {
 	if (!change_bits(word, 0, bits))
 		WRITE_ONCE(*word, ~0ULL);
 }
 
-/* The first @nr of those bits that are set in @bits. */
+/* Returns the first @nr of the bits that are set in @bits. */
 static u64 first_bits(u64 bits, unsigned int nr)
 {
 	u64 rest = bits;
@@ -60,8 +61,8 @@ static u64 first_bits(u64 bits, unsigned int nr)
 }
 
 /*
- * Looks at a timer that was marked. Return: whether that has settled it; the mark of an event
- * that was armed over is kept until a KICK withdraws the event.
+ * Looks at a timer that was marked. Return: true if the mark is not needed any more. If the timer
+ * was armed again while its event is unread, the mark is kept until a KICK withdraws the event.
  */
 static bool settle(struct timers *t, struct timer *e, u64 now, enum look look)
 	__must_hold(t->store->lock)
@@ -92,8 +93,8 @@ static void sweep_all_lines(struct timers *t, u32 lines)
 }
 
 /*
- * Takes the marks of @line that are ahead of the sweep, and looks at their slots.
- * Return: how much is left; a line that has marks still has its bit again.
+ * Clears the marks of @line that the sweep has not passed yet, and looks at their slots. If marks
+ * are left, the summary bit of the line is set again. Return: how much of the budget is left.
  */
 static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget,
 			      enum look look)
@@ -110,7 +111,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 		u64 ahead = passed < 64 ? bits & ~0ULL << passed : 0;
 		u64 taken = first_bits(ahead, budget);
 
-		/* The marks go before the looks: one that comes later stays. */
+		/* Clear the marks before the looks, so that a mark that is set later stays. */
 		if (taken && !change_bits(&marks[i], taken, 0))
 			taken = 0;
 		left |= taken != bits;
@@ -134,13 +135,13 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 }
 
 /**
- * timers_take_marks() - look at what was marked
+ * timers_take_marks() - look at the timers that were marked
  * @t: the timers
  * @now: the time
- * @budget: how many marks may be taken; a line takes one as well
+ * @budget: how many marks may be processed, where each line counts as one more
  * @look: as for reconcile()
  *
- * One sweep over all lines. Marks that are set behind it wait for the next sweep.
+ * This makes one sweep over all lines. Marks that are set behind it wait for the next sweep.
  *
  * Return: what is left of the budget.
  */
@@ -187,7 +188,7 @@ static bool has_marks(const struct timers *t)
 	for (i = 0; i < lines / 64; i++)
 		if (READ_ONCE(summary[i]))
 			return true;
-	/* Bits beyond the timers are nobody's, and stay. */
+	/* Ignore bits beyond the last slot, which no turn clears. */
 	return lines % 64 && READ_ONCE(summary[i]) << (64 - lines % 64);
 }
 

@@ -5,13 +5,13 @@
  * The user who pays for a wheel is the effective uid of the process that opened it. Within a
  * user namespace, any uid that is mapped there is free to take, and users with subordinate
  * ids can make as many namespaces as they like, each with another id as its root. So there
- * the user is the owner of the outermost namespace below the initial one. If global root made
- * that, it is a container of the administrator's, and the user is the container's own root: so
- * containers stay apart.
+ * the user is the owner of the outermost namespace below the initial one. If that owner is global
+ * root, the namespace is a container of the administrator, and the user is the container's own
+ * root, so that containers do not share their limits.
  *
- * What a wheel allocates is charged here before it is allocated, and stays charged until the
- * wheel ends, with the exception of buckets that SETUP replaces. Privileged callers may exceed
- * the limits, as they may those of disk quotas, but what they take counts.
+ * Memory is charged here before a wheel allocates it, and stays charged until the wheel ends, with
+ * the exception of buckets that SETUP replaces. As with disk quotas, privileged callers may exceed
+ * the limits, but their use is counted.
  *
  * quota_open() is called with the mutex of the misc devices held, so it waits for no memory.
  */
@@ -65,7 +65,7 @@ static kuid_t payer(const struct cred *cred)
 	return uid_valid(root) ? root : cred->euid;
 }
 
-/* Called last, because the kernel takes note of a capability that is used. */
+/* Called only at a limit, because the kernel records that a process has used a capability. */
 static bool may_exceed(void)
 {
 	return ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
@@ -75,7 +75,7 @@ static bool may_exceed(void)
  * quota_open() - count a wheel
  * @bill: out: for quota_charge() and quota_close()
  * @opener: who opens it
- * @bytes: what it takes from the beginning
+ * @bytes: memory that the wheel takes when it is opened
  *
  * Return: 0, -ENOSPC or -ENOMEM.
  */
@@ -137,8 +137,8 @@ int quota_charge(struct bill *bill, size_t bytes)
 }
 
 /**
- * quota_uncharge() - count memory no more
- * @bill: of the wheel that took it
+ * quota_uncharge() - stop counting memory
+ * @bill: of the wheel that has freed the memory, or could not allocate it
  * @bytes: how much
  */
 void quota_uncharge(struct bill *bill, size_t bytes)
@@ -150,7 +150,7 @@ void quota_uncharge(struct bill *bill, size_t bytes)
 }
 
 /**
- * quota_close() - count a wheel no more, nor what it took
+ * quota_close() - stop counting a wheel and its memory
  * @bill: from quota_open()
  *
  * Context: may sleep.
@@ -174,14 +174,14 @@ void quota_close(struct bill *bill)
 }
 
 /**
- * quota_init() - choose the default of what has not been set
+ * quota_init() - choose the default of max_bytes_per_user, unless it was set
  */
 void quota_init(void)
 {
 	struct sysinfo si;
 
 	si_meminfo(&si);
-	/* As of epoll's max_user_watches. */
+	/* The same share of low memory as epoll uses for max_user_watches. */
 	if (max_bytes_per_user == ULONG_MAX)
 		max_bytes_per_user = (si.totalram - si.totalhigh) / 25 << PAGE_SHIFT;
 }

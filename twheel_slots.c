@@ -26,7 +26,7 @@ struct timer *store_at(const struct store *s, u32 slot)
 }
 
 /**
- * store_prefetch() - prefetch all that a verb reads of a slot
+ * store_prefetch() - prefetch everything that an operation reads of a slot
  * @s: the store
  * @slot: any number; user space may have given it
  *
@@ -56,12 +56,12 @@ struct timer *store_find(const struct store *s, u64 id)
 }
 
 /**
- * store_peek() - the id of the timer that store_get() makes next
+ * store_peek() - find out the id of the timer that store_get() makes next
  * @s: the store
- * @id: out
+ * @id: out: the id
  *
- * Return: 0; -ENOSPC if there are as many as may be; -EAGAIN if there has to be more room
- * first.
+ * Return: 0; -ENOSPC if the maximum number of timers is reached; -EAGAIN if the store needs more
+ * room first.
  */
 int store_peek(const struct store *s, u64 *id)
 {
@@ -79,10 +79,10 @@ int store_peek(const struct store *s, u64 *id)
 }
 
 /**
- * store_get() - make the timer whose id store_peek() has told
+ * store_get() - make the timer whose id store_peek() has returned
  * @s: the store
  *
- * Return: the timer, idle, the rest for the caller to fill in.
+ * Return: the timer, which is idle, and whose other members the caller has to set.
  */
 struct timer *store_get(struct store *s)
 {

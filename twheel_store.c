@@ -7,17 +7,17 @@
  *   1 ...                   words of 256 slots; their timers are in the same block
  *   ...                     marks of 32,768 slots
  *
- * (with pages of 4 KiB). A page comes when user space touches it, or when the wheel
- * needs room for timers: then with the page of their marks, so that whoever has got a timer
- * can touch all that belongs to it. It stays until the wheel ends, because user space may hold
- * a mapping of it.
+ * (with pages of 4 KiB). A page is allocated when user space accesses it, or when the wheel needs
+ * room for timers. In the second case the page of their marks is allocated as well, so that user
+ * space can access everything that belongs to a timer once it exists. A page stays until the wheel
+ * ends, because user space may hold a mapping of it.
  *
- * An xarray holds the pages. Each look goes from a slot to its timer by the array of
- * blocks: 1 ns among 1,000 timers, 10 ns among 1,000,000. By an xarray it takes 7 and
- * 34 ns. Timers in blocks cost 2 to 9 ns each to allocate and free. Timers of a kmem_cache
- * cost 38 to 46 ns, and 8 bytes for a pointer (bench/device/kunit.sh on an Intel Xeon).
+ * The pages are in an xarray, whereas the array of blocks leads from a slot to its timer. This
+ * takes 1 ns among 1,000 timers and 10 ns among 1,000,000, where an xarray takes 7 and 34 ns.
+ * Timers in blocks take 2 to 9 ns each to allocate and free, while those of a kmem_cache take 38 to
+ * 46 ns, and 8 bytes more for a pointer (bench/device/kunit.sh on an Intel Xeon).
  *
- * All allocations are made without a lock, because they may wait for the memory of the caller's
+ * All allocations are made without a lock, because they may wait for memory of the caller's
  * cgroup. If two callers have allocated the same thing, one of them frees it again.
  */
 #include <linux/err.h>
@@ -35,11 +35,11 @@
 #define WORDS		((u32)(PAGE_SIZE / sizeof(struct twheel_slot)))
 #define MARKS		((u32)(PAGE_SIZE * BITS_PER_BYTE))
 
-/* The pages by their numbers in the xarray, which SETUP does not change. */
+/* Where the pages begin in the xarray. SETUP changes their place in the mapping, but not this. */
 #define FIRST_MARKS	1UL
 #define FIRST_WORDS	(FIRST_MARKS + STORE_MAX / MARKS)
 
-/* What a page costs, with the node that it needs if none of its neighbors is there. */
+/* The charge for a page, and for the xarray node that it may need. */
 #define PAGE_COST	(PAGE_SIZE + sizeof(struct xa_node))
 
 static struct block *find_block(const struct store *s, u32 slot)
@@ -100,7 +100,8 @@ static void free_block(const struct block *block)
 
 /**
  * pages_free() - end all slots and timers
- * @p: the store, which nobody uses any more. Pages that a pipe holds stay for that
+ * @p: the store, which nobody uses any more. If a pipe still refers to a page, the kernel frees
+ *	that page later
  *
  * Context: may sleep.
  */
@@ -153,15 +154,16 @@ static bool is_full(const struct store *s)
 }
 
 /*
- * Installs @block as the next, if that is block @nr, in an array of @blocks if there is a new
- * one. Return: whether it did; then the old array is in @blocks.
+ * Appends @block, unless another call has appended block @nr already. If *@blocks is not NULL, it
+ * is a larger array, which replaces the present one. Return: true if the block was appended, in
+ * which case *@blocks is the array that was replaced.
  */
 static bool install(struct pages *p, u32 nr, const struct block *block, struct block **blocks)
 {
 	struct store *s = &p->store;
 	bool ours;
 
-	/* The old array is copied without the lock, which this would hold for too long. */
+	/* The copy takes too long to hold the lock of the wheel for it. */
 	mutex_lock(&p->mutex);
 	ours = s->room == nr * WORDS;
 	if (ours) {
@@ -171,7 +173,7 @@ static bool install(struct pages *p, u32 nr, const struct block *block, struct b
 		if (*blocks)
 			swap(p->blocks, *blocks);
 		p->blocks[nr] = *block;
-		/* Whole blocks: until there is a timer, a SETUP may still change the maximum. */
+		/* Not limited to the maximum, which SETUP may still change before the first timer. */
 		s->room += WORDS;
 		spin_unlock_bh(s->lock);
 	}
@@ -218,8 +220,8 @@ static int add_block(struct pages *p, u32 nr)
  * @p: the store
  *
  * Context: without the lock; may sleep.
- * Return: 0, also if there is room or may not be more; or -ENOMEM; or -ENOSPC if the user
- * may not have more.
+ * Return: 0, even if there was room already, or if the maximum is reached; -ENOMEM; -ENOSPC if the
+ * user has reached a limit.
  */
 int pages_grow(struct pages *p)
 {
@@ -232,7 +234,7 @@ int pages_grow(struct pages *p)
 	return err && is_full(&p->store) ? err : 0;
 }
 
-/* The number in the xarray of page @pgoff of the mapping. */
+/* Returns the index in the xarray for page @pgoff of the mapping. */
 static unsigned long page_number(const struct store *s, pgoff_t pgoff)
 {
 	pgoff_t marks = store_marks_offset(s->max, PAGE_SIZE) >> PAGE_SHIFT;
@@ -247,7 +249,7 @@ static vm_fault_t pages_fault(struct vm_fault *vmf)
 	struct pages *p = vmf->vma->vm_private_data;
 	void *page = get_page_at(p, page_number(&p->store, vmf->pgoff));
 
-	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */
+	/* After VM_FAULT_OOM, nothing would be killed, and the access would fault again for ever. */
 	if (IS_ERR(page))
 		return VM_FAULT_SIGBUS;
 	vmf->page = virt_to_page(page);
@@ -260,8 +262,8 @@ const struct vm_operations_struct pages_vm_ops = {
 };
 
 /**
- * pages_header() - have the header page, which the caller puts into the store
- * @p: the store
+ * pages_header() - return the header page, which the caller puts into the store
+ * @p: the store, in which the page is allocated if necessary
  *
  * Context: may sleep. Return: the page, or -ENOMEM or -ENOSPC.
  */

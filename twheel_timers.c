@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The timers of a wheel: the turn, the verbs, and what a read takes off the ready list.
+ * The timers of a wheel: the turn, the operations, and the events on the ready list.
  *
  * A timer is in one place: idle, queued in the wheel, or on the ready list. It is its own
  * event, so nothing is allocated when it expires and no queue can overflow. A periodic
@@ -19,7 +19,10 @@
 #include "twheel_timers.h"
 #include "twheel_trace.h"
 
-/* Timers that an arming expires because they are due before it: 120 for a group of 24 armings. */
+/*
+ * How many timers an arming may expire that were due before it. So a group of 24 armings touches
+ * 24 * 5 = 120 timers under one hold of the lock.
+ */
 #define ARM_BUDGET	4U
 /* All levels together have at most 2^12 buckets, so that a wheel stays small. */
 #define BUCKETS_SHIFT	12
@@ -28,7 +31,7 @@
 /**
  * timers_begin() - make a wheel's timers usable
  * @t: the timers, zeroed. The caller makes @t->wheel
- * @store: where they will be
+ * @store: the store in which they will be
  */
 void timers_begin(struct timers *t, struct store *store)
 {
@@ -37,11 +40,11 @@ void timers_begin(struct timers *t, struct store *store)
 }
 
 /**
- * timers_check_setup() - check the wheel that is wanted, and return 0 or -EINVAL
- * @setup: in: what is wanted, with zeroes for the defaults. Out: what the wheel is
- * @max_timers: how many timers by default
- * @most: how many at most
- * @tick_ns: the tick by default
+ * timers_check_setup() - check the shape that a wheel should get, and return 0 or -EINVAL
+ * @setup: in: the shape, with zeroes for the defaults; out: the shape that the wheel gets
+ * @max_timers: default for the maximum number of timers
+ * @most: highest value of the maximum number of timers
+ * @tick_ns: default tick
  * @shape: out: for wheel_init()
  */
 int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
@@ -78,9 +81,10 @@ int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64
 }
 
 /**
- * timers_info() - what the wheel is
+ * timers_info() - describe the wheel
  * @t: the timers
- * @info: out: without clock_id, min_tick_ns and table_bytes, which are the caller's
+ * @info: out: the description, except for clock_id, min_tick_ns and table_bytes, which the caller
+ *	has to set
  */
 void timers_info(const struct timers *t, struct twheel_info *info)
 {
@@ -122,7 +126,7 @@ void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 cloc
 
 /* The turn */
 
-/* Takes what is due off the wheel. Return: how much of the budget is left. */
+/* Takes the timers that are due off the wheel. Return: how much of the budget is left. */
 static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 	__must_hold(t->store->lock)
 {
@@ -146,13 +150,14 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 }
 
 /**
- * timers_turn() - look at what was marked, then take what is due off the wheel
+ * timers_turn() - look at the marked timers, then take those that are due off the wheel
  * @t: the timers
  * @now: the time
- * @budget: how many timers may be touched, about. Marks have half of it
- * @look: as for reconcile(), of the marked ones
+ * @budget: approximately how many timers may be touched, half of them because of marks
+ * @look: as for reconcile(), for the marked timers
  *
- * Return: how much of the budget is left. timers_next() asks for what it did not reach.
+ * Return: how much of the budget is left. If the turn could not process everything, timers_next()
+ * says that the next turn is due.
  */
 unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look)
 {
@@ -164,7 +169,7 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 }
 
 /**
- * timers_next() - when the wheel must be turned; a time that has come: at once
+ * timers_next() - return when the wheel must be turned, which is now if that time has passed
  * @t: the timers
  */
 u64 timers_next(const struct timers *t)
@@ -173,7 +178,7 @@ u64 timers_next(const struct timers *t)
 	return t->marked ? 0 : wheel_next(&t->wheel);
 }
 
-/* The verbs */
+/* The operations */
 
 /* The deadline that @arg asks for, 0 for none. */
 static u64 wanted_deadline(const struct twheel_timer *arg, u64 now)
@@ -229,7 +234,7 @@ static int check_op(const struct timers *t, const struct twheel_op *op)
 	       !(arg->flags & TWHEEL_KEEP) ? -EINVAL : 0;
 }
 
-/* Expires timers that are due before @deadline, if that has passed: events come in order. */
+/* Before a timer expires at once, lets those expire that were due earlier, to keep the order. */
 static void make_way(struct timers *t, u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
@@ -308,11 +313,11 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 }
 
 /**
- * timers_answer() - find out what an operation will answer
- * @t: the timers, of which some expire that are due before a REGISTER
- * @op: what to do
- * @a: out: for timers_commit() under the same hold of the lock. The result is 0, or an error
- *	as the header of the ABI has it
+ * timers_answer() - find out the answer of an operation, without performing it
+ * @t: the timers. If a REGISTER is due at once, timers that are due before it expire here
+ * @op: the operation
+ * @a: out: for timers_commit() under the same hold of the lock. The result is 0 or an error,
+ *	as the header of the ABI describes it
  * @now: the time
  *
  * Return: false if the store needs more room first.
@@ -327,9 +332,10 @@ bool timers_answer(struct timers *t, const struct twheel_op *op, struct timers_a
 }
 
 /*
- * The same exchange as in user space, and the same look comes after it. The answer tells
- * whether the timer was armed. It stays true if that has been moved since, or else a user
- * who moves it without a rest could keep a verb from its end.
+ * Exchanges the word, as user space does, after which the caller looks at it. The answer only
+ * depends on whether the timer is armed. If user space has merely moved the timer in the meantime,
+ * this tries again, because otherwise a thread that moves the timer all the time could keep the
+ * operation from completing.
  */
 static bool exchange(struct timers *t, const struct timers_answer *a, struct twheel_slot *slot,
 		     u64 word, u64 now)
@@ -354,13 +360,13 @@ static bool exchange(struct timers *t, const struct timers_answer *a, struct twh
 }
 
 /**
- * timers_commit() - do an operation that was answered
+ * timers_commit() - perform an operation whose answer was delivered
  * @t: the timers
  * @a: the answer
  * @now: the time
  *
- * Return: false if user space has exchanged the word since, and the answer is not true any
- * more: answer anew.
+ * Return: false if user space has exchanged the word in the meantime, so that the answer is not
+ * true any more. The caller then has to call timers_answer() again.
  */
 bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now)
 {
@@ -403,14 +409,14 @@ bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now)
 }
 
 /**
- * timers_list() - report live timers
+ * timers_list() - describe live timers
  * @t: the timers
- * @cursor: in: the slot to start from, any number; out: behind the last
- * @out: where to
- * @nr: how many at most
- * @budget: how many slots may be looked at
+ * @cursor: in: the slot to start from, which may be any number; out: the slot to continue with
+ * @out: out: the timers
+ * @nr: maximum number of timers
+ * @budget: maximum number of slots to look at
  *
- * Return: how many; -ENOENT if there are no more.
+ * Return: the number of timers; -ENOENT if there are no more.
  */
 int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget)
@@ -444,9 +450,9 @@ static u64 count_periods(const struct timers *t, const struct timer *e, u64 unti
 }
 
 /*
- * Leaves in the word of @e the first period that its event does not count. Return: false if
- * user space has changed the word since the periods were counted. Those until the expiry need
- * no claim, as the expiry has claimed them.
+ * Moves the word of @e to the first period that its event does not count. If the event counts only
+ * the periods until the expiry, the expiry has done so already. Return: false if user space has
+ * changed the word since the periods were counted.
  */
 static bool claim_periods(const struct timers *t, const struct timer *e, u64 expirations)
 	__must_hold(t->store->lock)
@@ -458,13 +464,14 @@ static bool claim_periods(const struct timers *t, const struct timer *e, u64 exp
 }
 
 /**
- * timers_peek() - the first events that are ready
+ * timers_peek() - copy the first events that are ready
  * @t: the timers
  * @events: out: the events
- * @nr: how many at most
- * @until: the time up to which periods count. With 0 the expiry is, and nothing is refused
+ * @nr: maximum number of events
+ * @until: the time until which periods are counted. If it is 0, they are counted until the expiry,
+ *	so that timers_consume() refuses none of the events
  *
- * Return: how many. They stay until timers_consume() takes those that were delivered.
+ * Return: the number of events, which stay until timers_consume() takes them.
  */
 unsigned int timers_peek(const struct timers *t, struct twheel_event *events,
 			 unsigned int nr, u64 until)
@@ -491,16 +498,17 @@ unsigned int timers_peek(const struct timers *t, struct twheel_event *events,
 }
 
 /**
- * timers_consume() - take the first events
+ * timers_consume() - take events that were delivered off the ready list
  * @t: the timers
- * @events: what timers_peek() has given under this hold of the lock
- * @nr: how many of them
+ * @events: the events that timers_peek() has returned under this hold of the lock
+ * @nr: how many of them were delivered
  * @now: the time
  *
- * A timer whose word is armed goes back to the wheel. The others end, unless kept.
+ * A timer whose word is armed goes back to the wheel. Of the others, those without %TWHEEL_KEEP and
+ * without a period end.
  *
- * Return: how many were taken. It is fewer if user space has changed the word of the next one
- * meanwhile, so that its count of periods is not true any more.
+ * Return: how many were taken. It is fewer than @nr if user space has changed the word of the next
+ * timer in the meantime, so that the number of periods in its event is not true any more.
  */
 unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
 			    unsigned int nr, u64 now)
@@ -532,7 +540,7 @@ unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
 }
 
 /**
- * timers_stats() - what has happened so far
+ * timers_stats() - report the counters
  * @t: the timers
  * @stats: out
  */

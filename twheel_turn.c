@@ -6,10 +6,10 @@
  * turn, and wakes those who wait for events.
  *
  * The hrtimer is programmed for the first moment at which anything must be done. It runs in
- * a softirq, where a turn has a budget; a worker does what is beyond it. The header of the
- * table has the time of the next turn, so user space knows when its marks will be seen.
+ * a softirq, where turns have a budget, and a worker does the rest. The header of the table
+ * contains the time of the next turn, so that user space knows when its marks will be seen.
  *
- * What @programmed says, and the functions that make it so:
+ * The meaning of @programmed, and the functions that set it:
  *
  *   WHEEL_NEVER   nothing is to be done          file_set_clock(), note_next()
  *   a time ahead  the hrtimer will fire then     start_timer(), restart()
@@ -41,8 +41,8 @@
 #define TURN_PAUSE_NS		800U
 
 /*
- * Runs the turns that exceed the softirq's budget. Users take turns, with one budget for all of
- * their wheels each, so it makes no difference to others how many wheels a user has. No control
+ * Runs the turns that exceed the softirq's budget. The users take turns, each with one budget for
+ * all of their wheels, so it makes no difference to others how many wheels a user has. No control
  * group pays for this work, so it gets at most one CPU (from Linux 6.9 on, one of each NUMA
  * node), which sysfs can set.
  */
@@ -50,9 +50,9 @@ static struct workqueue_struct *turn_wq;
 
 /**
  * struct turn_budget - what the hrtimer softirqs of a CPU may do for wheels
- * @run: the latest of these softirqs, by the number that the kernel counts
+ * @run: number of the latest of these softirqs, which the kernel counts
  * @left: what is left of the budget
- * @ended: when the last turn did
+ * @ended: when the last turn ended
  *
  * On PREEMPT_RT a softirq may preempt another, but hrtimers of a CPU still run one at a time.
  */
@@ -65,7 +65,7 @@ struct turn_budget {
 static DEFINE_PER_CPU(struct turn_budget, turn_budget);
 
 /**
- * file_now() - the time on the wheel's clock, as the process that opened it sees that
+ * file_now() - return the time on the wheel's clock, in the time namespace of its opener
  * @w: the wheel, with its lock held
  */
 u64 file_now(const struct twheel_file *w)
@@ -108,7 +108,7 @@ static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
 	if (next && !comes(w, next))
 		next = WHEEL_NEVER;
 	w->programmed = timers_publish_next(&w->timers, next, now);
-	/* For marks, that is the next tick, which may be beyond the end of the clock. */
+	/* If there are marks, @programmed is the next tick, which ktime_t may be too small for. */
 	return comes(w, w->programmed) ? ns_to_ktime(w->programmed - w->offset) : KTIME_MAX;
 }
 
@@ -127,7 +127,7 @@ static void queue_turn(struct twheel_file *w)
 	bool idle;
 
 	spin_lock(&q->lock);
-	/* Or else the work is queued, or will queue itself. */
+	/* If the user is not idle, the work is queued, or is running and queues itself again. */
 	idle = hlist_empty(&q->due) && !q->turning;
 	if (hlist_unhashed(&w->due)) {
 		w->due.next = NULL;
@@ -189,24 +189,25 @@ void unlock_wheel(struct twheel_file *w, u64 now)
 }
 
 /*
- * After the turn for which the hrtimer fired: a restart costs less than a start.
+ * Programs the hrtimer after its turn by a restart, which costs less than to start it again.
  *
- * The softirq goes by what the clock was when it began. If the clock was set back since, it
- * would run the hrtimer again until the clock is there. So the worker starts it then.
+ * The softirq reads the clock only when it begins. If the clock has been set back since, it would
+ * run a restarted hrtimer again and again until the clock has caught up, so in that case the worker
+ * starts the hrtimer.
  */
 static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 {
 	u64 next = timers_next(&w->timers);
 	ktime_t expires;
 
-	/* Since it fired, it may have been started anew, or the worker has the next turn. */
+	/* In the meantime, the hrtimer may have been started, or the turn left to the worker. */
 	if (w->dying || !w->programmed || hrtimer_is_queued(&w->timer))
 		return HRTIMER_NORESTART;
 	if (next > now && now >= w->programmed) {
 		expires = note_next(w, next, now);
 		if (expires == KTIME_MAX)
 			return HRTIMER_NORESTART;
-		/* The worker takes marks that are set again and again. */
+		/* If marks were set during the turn, leave them to the worker. */
 		if (w->programmed >= next) {
 			hrtimer_set_expires(&w->timer, expires);
 			return HRTIMER_RESTART;
@@ -228,7 +229,7 @@ static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
 	return touched;
 }
 
-/* Refills the budget for the pause since the last turn, when hrtimer softirq @run begins. */
+/* Refills the budget at the start of hrtimer softirq @run, for the pause since the last turn. */
 static noinline void refill(struct turn_budget *b, unsigned int run)
 {
 	u64 pauses = (ktime_get_ns() - b->ended) / TURN_PAUSE_NS;
@@ -252,10 +253,11 @@ static noinline enum hrtimer_restart turn_within(struct twheel_file *w, struct t
 }
 
 /*
- * All wheels that are due in the softirqs of a CPU share a budget. When nothing is left of it,
- * the worker turns the wheel. Handing a wheel over takes no longer than a timerfd takes to
- * expire, and waits for no lock that is held for long, so many wheels keep the CPU no longer than
- * as many timerfds. That is why these functions are small: they save few registers.
+ * All wheels that are due in the softirqs of a CPU share a budget, and when it is used up, the
+ * worker turns the remaining wheels. To hand a wheel over takes no longer than the expiration of a
+ * timerfd, and waits for no lock that is held for long. So a thousand wheels keep the CPU busy no
+ * longer than a thousand timerfds. This is why the turn and the refill are functions of their own:
+ * this one then has to save only few registers.
  */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
@@ -281,7 +283,7 @@ static unsigned int turn_late(struct twheel_file *w)
 	unsigned int touched;
 	u64 now, next;
 
-	/* An hrtimer that is started while it runs stays with its softirq. */
+	/* Wait for the softirq, because an hrtimer that is started while it runs stays on its CPU. */
 	hrtimer_cancel(&w->timer);
 	now = lock_wheel(w);
 	touched = turn(w, now, TURN_BUDGET);
@@ -295,8 +297,8 @@ static unsigned int turn_late(struct twheel_file *w)
 }
 
 /**
- * quota_turn() - turn wheels of a user for a budget, and queue the user again for the rest
- * @work: the user's
+ * quota_turn() - turn wheels of a user until a budget is used up, then queue the user again
+ * @work: the work of the user
  */
 void quota_turn(struct work_struct *work)
 {
@@ -339,8 +341,8 @@ void file_set_clock(struct twheel_file *w, clockid_t clock_id)
 }
 
 /**
- * file_stop_turns() - turn a wheel no more
- * @w: the wheel, which no call uses
+ * file_stop_turns() - make sure that a wheel is not turned any more
+ * @w: the wheel, which no call uses any more
  *
  * Context: may sleep.
  */
@@ -349,7 +351,7 @@ void file_stop_turns(struct twheel_file *w)
 	struct quota *q = w->pages.bill.quota;
 	bool turning;
 
-	/* From here on neither of the two starts the other, or itself. */
+	/* From here on, neither the hrtimer nor the worker starts itself or the other. */
 	spin_lock_bh(&w->lock);
 	w->dying = true;
 	spin_unlock_bh(&w->lock);

@@ -12,10 +12,11 @@
  *   t <= wake_ns: mark the slot           full barrier              (B)
  *                                         read deadline_ns again
  *
- * A pairs with B: if the user has read the old wake_ns, then the second read sees t. An
- * expiry is claimed by cmpxchg: if both change the word, one gets the old value. If the
- * kernel gets it, there is an event. Then nothing is read again: a look at the word follows
- * when the timer leaves the ready list.
+ * A pairs with B: if the user has read the old wake_ns, then the second read sees t.
+ *
+ * The kernel claims an expiry by cmpxchg, so if both sides change the word, only one of them gets
+ * the old value. If the kernel gets it, there is an event. The kernel does not read the word again
+ * then, because it looks at the word when the timer leaves the ready list.
  *
  * tests/model/table.pml is the model of this and of the marks.
  */
@@ -34,16 +35,16 @@
 #error "The words of the table are exchanged as 64 bits, by xchg()"
 #endif
 #ifdef CONFIG_PARISC
-#error "There xchg() takes a lock of the kernel, which user space does not take"
+#error "On parisc xchg() takes a lock of the kernel, which user space does not take"
 #endif
 #if defined(CONFIG_MIPS) || defined(CONFIG_SPARC)
-#error "There user space may write to a cache that the kernel does not look into"
+#error "On mips and sparc user space may write to a cache that the kernel does not look into"
 #endif
 
-/* Looks at one word in one visit; then it waits for the next tick. */
+/* How often reconcile() looks at a word that changes, before it leaves it until the next tick. */
 #define WORD_LOOKS	4
 
-/* The suites play user space between the steps of a look. In the device this is nothing. */
+/* Here the KUnit suites act as user space, between the steps of a look. The module does nothing. */
 #ifndef word_step
 static void word_step(struct twheel_slot *slot)
 {
@@ -124,7 +125,7 @@ void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot)
 	store_put(t->store, e);
 }
 
-/* Publishes until when the kernel does not look: the start of the tick of @deadline. */
+/* Publishes wake_ns, after which a deadline needs no mark: the start of the tick of @deadline. */
 static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
 {
 	u64 start = (deadline - 1) & ~(timers_tick_ns(t) - 1);
@@ -132,7 +133,7 @@ static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadli
 	WRITE_ONCE(slot->wake_ns, deadline == WHEEL_NEVER ? WHEEL_NEVER : start);
 }
 
-/* Makes the event of @e, from whose word @deadline was swapped away. */
+/* Turns @e into its event, after @deadline was exchanged out of its word. */
 static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
 		     u64 deadline, u64 now)
 	__must_hold(t->store->lock)
@@ -158,7 +159,7 @@ static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot
 	publish(t, slot, WHEEL_NEVER);
 }
 
-/* Queues @e at @at, a tick that the wheel has not reached, and says so. */
+/* Queues @e at @at, a tick that the wheel has not reached, and publishes wake_ns. */
 static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot,
 		     u64 at, u64 slack, u64 now)
 	__must_hold(t->store->lock)
@@ -183,7 +184,7 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 }
 
 /**
- * timer_periods() - how often a timer expires until @now: once, and once for each period since
+ * timer_periods() - count the expirations until @now: one, and one more for each period since
  * @e: the timer
  * @deadline: the deadline that was reached
  * @now: the time
@@ -194,7 +195,7 @@ u64 timer_periods(const struct timer *e, u64 deadline, u64 now)
 }
 
 /**
- * timer_successor() - what an expiry leaves in a word: the first period after @now, or 0
+ * timer_successor() - return the word after an expiry: the first period after @now, or 0
  * @e: the timer
  * @deadline: the deadline that was reached
  * @now: the time
@@ -217,9 +218,9 @@ static u64 tick_start(const struct timers *t, u64 now)
 }
 
 /**
- * timer_comes_at_once() - whether an arming would expire now
+ * timer_comes_at_once() - find out if an arming would expire now
  * @t: the timers
- * @deadline: of the arming
+ * @deadline: the deadline of the arming
  * @now: the time
  */
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now)
@@ -239,7 +240,7 @@ static bool expire(struct timers *t, struct timer *e, struct twheel_slot *slot, 
 {
 	bool taken = e->place == TIMER_TAKEN;
 
-	/* What was taken at its deadline has its turn. */
+	/* If the wheel has just taken the timer off for this deadline, it is the timer's turn. */
 	if (!taken || word != e->deadline) {
 		u64 next = wheel_next(&t->wheel);
 		u64 at = word;
@@ -261,17 +262,17 @@ static bool expire(struct timers *t, struct timer *e, struct twheel_slot *slot, 
 }
 
 /*
- * True if @e is where @word wants it. @placed: this visit has put it there, and has published
- * when the kernel will look again.
+ * True if @e is where @word wants it. @placed says that this call of reconcile() has put @e there,
+ * and has published when the kernel will look again.
  */
 static bool is_settled(const struct timer *e, u64 word, bool placed, enum look look)
 {
 	switch (e->place) {
 	case TIMER_QUEUED:
-		/* If the clock was set back, what waits behind others may wait too long. */
+		/* A timer that was queued behind others may wait too long if the clock was set back. */
 		if (e->past)
 			return false;
-		/* Later, or not at all, will be seen in time. */
+		/* If the timer was moved to a later time or disarmed, the queued look is in time. */
 		return word == e->deadline || (placed && (!word || word > e->deadline));
 	case TIMER_READY:
 		return look != LOOK_AND_WITHDRAW ||
@@ -291,8 +292,8 @@ static bool is_settled(const struct timer *e, u64 word, bool placed, enum look l
  * @now: the time
  * @look: what it may do. An event is withdrawn only if user space has changed the word
  *
- * What is read in the word is used once, for this timer alone. A word that never stands
- * still is left alone until the next tick.
+ * User space may change the word at any time, so each value that is read is used only once, and
+ * only for this timer. A word that changes all the time is left alone until the next tick.
  */
 void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
 	       enum look look)
@@ -317,7 +318,7 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 		if (word && word <= now) {
 			if (expire(t, e, slot, word, now))
 				return;
-			/* Moved under our hands. */
+			/* User space has just moved the timer, so look again. */
 			continue;
 		}
 		if (word) {

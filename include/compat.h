@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels. The code uses the newest names; here older kernels get
- * them.
+ * Differences between kernels. The code uses the newest names, which are defined here for older
+ * kernels.
  */
 #ifndef _TWHEEL_COMPAT_H
 #define _TWHEEL_COMPAT_H

@@ -2,9 +2,9 @@
 /*
  * A hierarchical timing wheel: the mechanism alone.
  *
- * It links nodes into buckets and says when something has to happen next. It is handed the
- * time and the memory; it knows no clock, lock, allocation, file or user memory. So the
- * same source serves the module, the KUnit suites and programs in user space.
+ * It links nodes into buckets, and says when something has to happen next. The caller passes the
+ * time and the memory, because the wheel itself uses no clock, lock, allocator, file or user
+ * memory. So the same source serves the module, the KUnit suites and programs in user space.
  */
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
@@ -34,8 +34,8 @@ struct wheel_shape {
 };
 
 /*
- * Prefetches the node @number, which is or was queued. If it is @due, then also what the caller
- * will touch when it expires. @nodes is as given to wheel_init().
+ * Prefetches the node @number, which is or was queued, and if it is @due, also the memory that the
+ * caller accesses when the node expires. @nodes is the argument of wheel_init().
  */
 typedef void (*wheel_fetch_fn)(const void *nodes, u32 number, bool due);
 
@@ -43,12 +43,12 @@ typedef void (*wheel_fetch_fn)(const void *nodes, u32 number, bool due);
 #define WHEEL_AHEAD		8U
 
 /**
- * struct wheel_node - what is queued; embed it in the timer
- * @link: in a bucket, or in a list of the caller's while it is not queued
- * @tick: when it is due; the wheel's while it is queued
- * @number: the caller's, as given to wheel_add()
- * @ahead: the number of the node that a visit comes to %WHEEL_AHEAD nodes later, if none
- *	of them has been deleted; its own if it was put at the end
+ * struct wheel_node - a node of the wheel, which the caller embeds in a timer
+ * @link: links the node into a bucket. While the node is not queued, the caller can use it
+ * @tick: when the node is due, while it is queued
+ * @number: number of the node, which the caller passes to wheel_add()
+ * @ahead: number of the node that a visit reaches %WHEEL_AHEAD nodes later, if none of them has
+ *	been deleted, or of this node if it was appended
  */
 struct wheel_node {
 	struct hlist_node link;
@@ -57,13 +57,13 @@ struct wheel_node {
 	u32 ahead;
 };
 
-/* Buckets that are this far apart share a ring. */
+/* Number of rings. Bucket n uses ring n % WHEEL_RINGS. */
 #define WHEEL_RINGS		256
 
 /**
- * struct wheel_ring - what was put in front of a bucket last
- * @number: of the nodes, of which some may have been deleted
- * @pushed: how many there were: the next one replaces the oldest
+ * struct wheel_ring - the nodes that were last put in front of a bucket
+ * @number: the numbers of these nodes, some of which may have been deleted
+ * @pushed: how many nodes have been put there in all. The next one replaces the oldest
  */
 struct wheel_ring {
 	u32 number[WHEEL_AHEAD];
@@ -72,24 +72,25 @@ struct wheel_ring {
 
 /**
  * struct wheel - a wheel
- * @clk: all that is due at this tick or before has left the buckets
- * @next: no bucket needs a visit before this tick; too early after some deletions
+ * @clk: the wheel's time in ticks: all nodes that are due at this tick have left the buckets
+ * @next: no bucket needs a visit before this tick. After deletions, it may be too early
  * @bound: no timer of the top level needs a visit before this tick
- * @sweep_min: the earliest tick queued in the top level since @bound was set
- * @cascaded: how often a node was moved on by a visit
- * @occupied: a bit per bucket: it is not empty
- * @bucket: the buckets, level after level, then a list per level: of the visited bucket
- * @ring: %WHEEL_RINGS of them
- * @tail: for each bucket of the finest level that is not empty: where to link the next
- * @visiting: a bit per level: the list of visited nodes may not be empty
- * @filled: a bit per level: some of its buckets may not be empty
- * @shape: as given to wheel_init()
+ * @sweep_min: the earliest tick that was queued in the top level since @bound was set
+ * @cascaded: how often a visit has moved a node on
+ * @occupied: a bit for each bucket that is not empty
+ * @bucket: the buckets, level after level, followed by a list for each level, which contains the
+ *	nodes of the bucket that is being visited
+ * @ring: the %WHEEL_RINGS rings
+ * @tail: where to append the next node, for each bucket of the finest level that is not empty
+ * @visiting: a bit for each level whose list of visited nodes may not be empty
+ * @filled: a bit for each level whose buckets may not all be empty
+ * @shape: the argument of wheel_init()
  * @mask: 2^slot_bits - 1
  * @recip: 2^16 / slot_bits, rounded up
  * @top: the highest level
- * @buckets: how many there are
- * @fetch: as given to wheel_init()
- * @nodes: likewise
+ * @buckets: number of buckets
+ * @fetch: the argument of wheel_init()
+ * @nodes: the argument of wheel_init()
  *
  * Others read only @cascaded and @shape, and libtwheel's twheel_next() the buckets. The caller
  * serializes all calls on one wheel.

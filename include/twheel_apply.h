@@ -8,13 +8,14 @@
 #include "twheel_timers.h"
 
 /**
- * timers_apply() - do operations whose answers cannot fail to arrive
+ * timers_apply() - perform operations whose answers need not be copied to user space
  * @t: the timers
- * @ops: in: what to do; out: the answers
- * @nr: how many
+ * @ops: in: the operations; out: the answers
+ * @nr: number of operations
  * @now: the time
  *
- * Return: how many were done. If not all, the store needs more room before the next.
+ * Return: how many were performed. If that is not all of them, the store needs more room before the
+ * next one.
  */
 static inline unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr,
 					u64 now)

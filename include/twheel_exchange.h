@@ -11,9 +11,9 @@
 #endif
 
 /*
- * Whether cmpxchg64() takes a bounded time while another CPU stores to the word. Where it is a loop
- * of load-linked and store-conditional, as on PowerPC, LoongArch and Alpha, user space could keep
- * the kernel in it for ever, with the lock of the wheel.
+ * True if cmpxchg64() of a word takes a bounded time even while another CPU stores to the word. If
+ * it is a loop of load-linked and store-conditional, as on PowerPC, LoongArch and Alpha, user space
+ * could keep the kernel in that loop for ever, while it holds the lock of the wheel.
  */
 static inline bool exchanges_are_bounded(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The names of twheel_trace.h as nothing: for user space, and for the suites. */
+/* Replaces the tracepoints of twheel_trace.h by nothing, for user space, and for the suites. */
 #ifndef _TWHEEL_TRACE_H
 #define _TWHEEL_TRACE_H
 

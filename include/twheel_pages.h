@@ -13,17 +13,17 @@
 /* If memory runs out, even that of the cgroup alone, the call fails and nobody is killed. */
 #define STORE_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 /*
- * For open, whose caller has the mutex of the misc devices: this waits for nothing. What is
- * beyond the limit of the cgroup is charged all the same, and the cgroup has to give back as
- * much before it gets more.
+ * For open, whose caller holds the mutex of the misc devices, so that an allocation must not wait.
+ * It is charged even beyond the limit of the cgroup, which has to free as much before it gets more
+ * memory.
  */
 #define NOWAIT_GFP		(GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /**
  * struct block - the slots of a page of words
- * @words: the page
- * @timers: their timers
- * @user_data: of these
+ * @words: the page of the mapping
+ * @timers: the timers of these slots
+ * @user_data: the user_data of these slots
  */
 struct block {
 	struct twheel_slot *words;
@@ -33,11 +33,11 @@ struct block {
 
 /**
  * struct pages - the store of a wheel of the device
- * @store: what is common to all stores
- * @blocks: by slot; changed under the lock of the wheel
- * @pages: of the mapping
- * @bill: what the wheel costs its user
- * @mutex: who has it may replace @blocks; nobody waits for memory under it
+ * @store: the part that all stores have in common
+ * @blocks: the blocks, in the order of their slots. Changed under the lock of the wheel
+ * @pages: the pages of the mapping
+ * @bill: the memory that is charged to the user for this wheel
+ * @mutex: held while @blocks is replaced. No memory is allocated under it
  */
 struct pages {
 	struct store store;
@@ -53,7 +53,7 @@ void pages_free(struct pages *p);
 int pages_grow(struct pages *p);
 struct twheel_table *pages_header(struct pages *p);
 
-/* For a mapping whose vm_private_data is the store. */
+/* Handles the page faults of a mapping, whose vm_private_data is the store. */
 extern const struct vm_operations_struct pages_vm_ops;
 
 #endif /* _TWHEEL_PAGES_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A user: how many wheels and how much memory are theirs, and which wheels wait for the worker. */
+/* The wheels and the memory of a user, and those of the wheels that wait for the worker. */
 #ifndef _TWHEEL_QUOTA_H
 #define _TWHEEL_QUOTA_H
 
@@ -13,16 +13,16 @@ struct cred;
 struct twheel_file;
 
 /**
- * struct quota - what a user has
- * @node: in users
+ * struct quota - the wheels and the memory of a user
+ * @node: links the user into the hash table
  * @uid: the user
- * @wheels: how many wheels are open
- * @bytes: how much memory they take
- * @lock: protects what follows
+ * @wheels: number of open wheels
+ * @bytes: memory of these wheels
+ * @lock: protects @due, @due_end and @turning
  * @due: the wheels that the worker turns next, in order
- * @due_end: where the next of these is linked
- * @turning: the wheel that it turns now
- * @work: turns as many of them as one budget allows
+ * @due_end: the pointer to which the next of these is appended
+ * @turning: the wheel that the worker turns now
+ * @work: turns as many of the wheels in @due as one budget allows
  */
 struct quota {
 	struct hlist_node node;
@@ -38,9 +38,9 @@ struct quota {
 };
 
 /**
- * struct bill - what a wheel costs its user
- * @quota: of the user
- * @bytes: what has been charged for this wheel
+ * struct bill - the memory that is charged to a user for a wheel
+ * @quota: the user
+ * @bytes: how much has been charged for this wheel
  */
 struct bill {
 	struct quota *quota;
@@ -53,7 +53,7 @@ void quota_uncharge(struct bill *bill, size_t bytes);
 void quota_close(struct bill *bill);
 void quota_init(void);
 
-/* twheel_turn.c; the suites bring their own. */
+/* Defined in twheel_turn.c. The KUnit suites define their own. */
 void quota_turn(struct work_struct *work);
 
 #endif /* _TWHEEL_QUOTA_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The timers of a wheel: where each is and what its word asks for (twheel_word.c), which
- * are marked (twheel_marks.c), and what can be done with all of them (twheel_timers.c).
+ * The timers of a wheel: twheel_word.c puts each of them where its word wants it, twheel_marks.c
+ * finds those that are marked, and twheel_timers.c implements the turn and the operations.
  *
- * Everything here is handed the time, runs under the lock of the wheel and never sleeps.
- * User space exchanges the words at any moment.
+ * The caller passes the time to all of these functions, which run under the lock of the wheel and
+ * never sleep. User space may exchange the words at any time.
  */
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
@@ -18,16 +18,16 @@
 
 /**
  * struct timers - the timers of a wheel
- * @wheel: where the queued ones are
- * @store: all of them, and their words
- * @ready: the expired ones, in order. Whether it is empty may be asked without the lock
- * @ready_end: where the next of these is linked
- * @marked: the budget of a turn did not reach all marks
- * @kept: turns have kept marks for a KICK, as they found events that were armed over
- * @slot: where the sweep of the marks goes on
- * @id: tells the wheel from the others, in fdinfo and traces
- * @news: something has come to @ready; for the caller to clear
- * @stats: what has happened, but for what timers_stats() adds
+ * @wheel: the wheel, which contains the queued timers
+ * @store: all timers and their words
+ * @ready: the expired timers, in order. Without the lock, you may only test if it is empty
+ * @ready_end: the pointer to which the next of these is appended
+ * @marked: the budget of the last turn did not suffice for all marks
+ * @kept: turns have kept marks for a KICK, of timers that were armed again while unread
+ * @slot: where the sweep over the marks continues
+ * @id: number of the wheel in fdinfo and traces
+ * @news: set when a timer is added to @ready, and cleared by the caller
+ * @stats: the counters, except for those that timers_stats() adds
  */
 struct timers {
 	struct wheel wheel;
@@ -44,8 +44,8 @@ struct timers {
 
 /**
  * enum look - what a look may do
- * @LOOK: nothing beyond what the word asks for
- * @LOOK_AND_WITHDRAW: withdraw an event whose timer has been armed over
+ * @LOOK: put the timer where its word wants it, but leave an unread event alone
+ * @LOOK_AND_WITHDRAW: also withdraw the unread event of a timer that was armed again
  */
 enum look { LOOK, LOOK_AND_WITHDRAW };
 
@@ -55,18 +55,18 @@ enum look { LOOK, LOOK_AND_WITHDRAW };
 #define EXCHANGES	16U
 
 /*
- * A call that fails changes nothing, so a verb and a read take two steps under one hold of the
- * lock. First timers_answer() or timers_peek() finds out what to tell the user. When that has
- * been copied to him, timers_commit() or timers_consume() does it. They refuse if user space has
- * exchanged the word in between and what was told is not true any more; the caller then begins
- * with the first step again.
+ * A call that fails changes nothing, so an operation or a read takes two steps under one hold of
+ * the lock. First, timers_answer() or timers_peek() finds out the answer. When this has been copied
+ * to the user, timers_commit() or timers_consume() makes it true. They refuse if user space has
+ * exchanged the word in between, so that the answer is wrong, and the caller then begins with the
+ * first step again.
  */
 
 /**
- * struct timers_answer - an operation that can be done, or is refused
- * @op: the operation, as the user will see it
- * @timer: the timer, but for REGISTER, which has yet to make it
- * @word: its word, of which the answer tells
+ * struct timers_answer - an operation and its answer
+ * @op: the operation, with the result and the fields that the user gets
+ * @timer: the timer, except for REGISTER, where timers_commit() makes it
+ * @word: the word of the timer, from which the answer was made
  */
 struct timers_answer {
 	struct twheel_op op;
@@ -90,13 +90,13 @@ static inline struct twheel_slot *timer_word(const struct timers *t, const struc
 	return store_word(t->store, e->slot);
 }
 
-/* The deadline that @word stands for: 0 if it is not armed. */
+/* The deadline that @word contains, or 0 if the timer is not armed. */
 static inline u64 word_deadline(u64 word)
 {
 	return word == TWHEEL_PARKED ? 0 : word;
 }
 
-/* The word for @deadline, as the kernel writes it: it parks none. */
+/* The word for @deadline. Only user space parks words, so TWHEEL_PARKED becomes never. */
 static inline u64 deadline_word(u64 deadline)
 {
 	return deadline == TWHEEL_PARKED ? WHEEL_NEVER : deadline;

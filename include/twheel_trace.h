@@ -2,7 +2,8 @@
 /*
  * Tracepoints, system "twheel". twheel(4) says what can be asked of them.
  *
- * All fields are integers. @wheel is the number in fdinfo; a pointer would be hashed.
+ * All fields are integers. The wheel is identified by its number in fdinfo, because a pointer would
+ * be hashed.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM twheel
@@ -14,7 +15,7 @@
 
 #include "twheel_timers.h"
 
-/* What becomes of a timer. */
+/* The events of a timer. */
 DECLARE_EVENT_CLASS(twheel_timer,
 	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
 	TP_ARGS(t, e, deadline, now),
@@ -37,19 +38,19 @@ DECLARE_EVENT_CLASS(twheel_timer,
 		  __entry->now_ns)
 );
 
-/* An arming begins, by whatever door: as twheel_stats.armings. */
+/* An arming begins, in any way. twheel_stats.armings counts the same. */
 DEFINE_EVENT(twheel_timer, twheel_arm,
 	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
 	TP_ARGS(t, e, deadline, now)
 );
 
-/* A look found another deadline, and queued the timer anew: as twheel_stats.moved. */
+/* A look found another deadline and queued the timer again. twheel_stats.moved counts the same. */
 DEFINE_EVENT(twheel_timer, twheel_move,
 	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
 	TP_ARGS(t, e, deadline, now)
 );
 
-/* It is off the wheel, and has an event. now_ns less deadline_ns is the lateness. */
+/* The timer has expired, and has an event. Its lateness is now_ns minus deadline_ns. */
 DEFINE_EVENT(twheel_timer, twheel_expire,
 	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
 	TP_ARGS(t, e, deadline, now)
@@ -89,13 +90,13 @@ DECLARE_EVENT_CLASS(twheel_turns,
 		  __entry->now_ns, __entry->touched, __entry->expired, __entry->next_ns)
 );
 
-/* By the hrtimer or the worker: as twheel_stats.wakeups. */
+/* The hrtimer or the worker turned the wheel. twheel_stats.wakeups counts the same. */
 DEFINE_EVENT(twheel_turns, twheel_turn,
 	TP_PROTO(const struct timers *t, u64 now, unsigned int touched, u64 expired),
 	TP_ARGS(t, now, touched, expired)
 );
 
-/* By a KICK. */
+/* A KICK turned the wheel. */
 DEFINE_EVENT(twheel_turns, twheel_kick,
 	TP_PROTO(const struct timers *t, u64 now, unsigned int touched, u64 expired),
 	TP_ARGS(t, now, touched, expired)

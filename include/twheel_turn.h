@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* An open file, and what turns its wheel. */
+/* An open file of the device, and the functions that turn its wheel. */
 #ifndef _TWHEEL_TURN_H
 #define _TWHEEL_TURN_H
 
@@ -13,33 +13,34 @@
 #include "twheel_pages.h"
 #include "twheel_timers.h"
 
-/* Timers touched before the lock is dropped. */
+/* Maximum number of timers that are touched before the lock is dropped. */
 #define TURN_BUDGET		128U
-/* Events that a read copies at a time. */
+/* Maximum number of events that a read copies under one hold of the lock. */
 #define TURN_EVENTS		48U
-/* Tries to copy one event or answer out before its page counts as bad. */
+/* How often to try to copy an event or an answer before the user's page counts as bad. */
 #define COPY_TRIES		16
 
 /**
  * struct twheel_file - a wheel
- * @lock: protects what follows. Taken with softirqs off: the hrtimer expires in one
+ * @lock: protects the members from @timers to @pages. Taken with softirqs disabled, because the
+ *	hrtimer expires in a softirq
  * @timers: the timers
- * @mem: the buckets of their wheel; NULL until the first timer comes
+ * @mem: the buckets of the wheel, or NULL before the first timer
  * @programmed: when the wheel is turned next: see twheel_turn.c
- * @clock_id: clock of all times here; with @offset, as the opener sees it
- * @offset: what the opener's time namespace adds to the clock
- * @dying: release has begun: program nothing
- * @events: on their way to a reader. On the stack, the kernel would clear them first
+ * @clock_id: the clock of all times here, to which @offset is added
+ * @offset: offset of the clock in the time namespace of the opener
+ * @dying: release has begun, so no turn must be programmed any more
+ * @events: events on their way to a reader. An array on the stack would be cleared first
  * @pages: the store of @timers
- * @timer: turns the wheel; takes the lock
- * @due: among the wheels of its user that the worker turns next; under quota.lock
- * @readers: blocked in read(), each waiting exclusively
- * @pollers: in poll() and epoll
+ * @timer: turns the wheel, under the lock
+ * @due: links the wheel into the list of those that the worker turns next, under quota.lock
+ * @readers: the readers that are blocked, each waiting exclusively
+ * @pollers: the waiters of poll() and epoll
  * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
- * @wheels: in the list of all open wheels
- * @uid: who opened it
- * @pid: the process that did, as the initial namespace sees it
+ * @wheels: links the wheel into the list of all open wheels
+ * @uid: the user who opened the wheel
+ * @pid: the process that opened the wheel, as the initial namespace sees it
  */
 struct twheel_file {
 	/* Taken with softirqs off; by any context. */
@@ -53,7 +54,7 @@ struct twheel_file {
 	struct twheel_event events[TURN_EVENTS];
 	struct pages pages;
 
-	/* Outside of the lock. */
+	/* The lock does not protect the members from here on. */
 	struct hrtimer timer;
 	struct hlist_node due;
 	wait_queue_head_t readers;
