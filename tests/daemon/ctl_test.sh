@@ -98,7 +98,7 @@ run queue make mail --rate=100/25h
 error_has 'rate\.per: ' "queue make with a period above 24h shows the words of the daemon"
 for wrong in '' --rate=none; do
 	run queue make mail --burst=5 ${wrong:+"$wrong"}
-	error_has '^twheelctl: queue: --burst goes with --rate=N$' "queue make with a burst and no rate $wrong"
+	error_has '^twheelctl: queue: --burst needs --rate=N$' "queue make with a burst and no rate $wrong"
 done
 run queue show mail --weight=2
 error_has '^twheelctl: queue: --weight is not for show$' "queue show with a weight"
@@ -257,7 +257,7 @@ for option in --id= --at= --method= --if-exists= '--header=X: '; do
 	error_has ': not UTF-8$' "task add with $option of another encoding"
 done
 run task add mail --url=http://127.0.0.1:1/ --header='X: 1' --header='X: 2'
-error_has 'the header X stands twice$' "task add refuses a header that is given twice"
+error_has 'the header X is given twice$' "task add refuses a header that is given twice"
 run task add work --id=digits --in=1h --payload=0.30000000000000004
 run task get --json work digits
 output_has '"payload":0.30000000000000004,' "task get has all digits of a number"

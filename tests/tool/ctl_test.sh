@@ -294,7 +294,7 @@ test_usage() {
 		info --max-timers=0
 		info --max-timers=4294967296
 		info --max-timers=16777217
-		after|^twheelctl: after: how long\?$
+		after|^twheelctl: after: the DURATION is missing$
 		after nonsense|^twheelctl: after: "nonsense": not a duration \(try 250ms, 5s, 1h30m\)$
 		after 1s,periodic|^twheelctl: after: takes one timer that expires once, not "1s,periodic"$
 		after 1s,period=1s|^twheelctl: after: takes one timer that expires once, not "1s,period=1s"$
@@ -518,16 +518,16 @@ test_monitor() {
 
 	runs 124 "monitor --idle-timeout: nothing came" monitor --add 1h --idle-timeout 50ms
 	output_is "" "monitor --idle-timeout: nothing is printed"
-	error_has '^twheelctl: nothing came for 50ms$' \
+	error_has '^twheelctl: no timer expired for 50ms$' \
 		"monitor --idle-timeout: the error gives the reason"
 	runs 124 "monitor --idle-timeout: nothing more came" monitor --add 1ms --add 1h --idle-timeout 300ms
 	lines_are 1 "monitor --idle-timeout: earlier expirations are printed"
 	runs 0 "monitor --idle-timeout starts anew with each expiration" monitor --add 20ms,periodic --idle-timeout 10s -n 5
 	runs 124 "monitor -n: fewer can come" monitor --add 1ms -n 2
-	error_has '^twheelctl: nothing is left that could expire; 1 of 2 came$' \
+	error_has '^twheelctl: nothing is left that could expire, after 1 of 2 expirations$' \
 		"monitor -n: says why it ends"
 	run monitor --add 1ms --add 1h -n 2 --idle-timeout 300ms
-	error_has '^twheelctl: nothing came for 300ms; 1 of 2 came$' \
+	error_has '^twheelctl: no timer expired for 300ms, after 1 of 2 expirations$' \
 		"monitor -n --idle-timeout: the error gives the reason"
 
 	start monitor --add 1ms --add 1h
@@ -705,17 +705,17 @@ test_shell() {
 		[ "$(grep -c '^came x$' "$dir/out")" -eq 2 ]
 	echo help | run_shell
 	output_is "$(cat <<-'END'
-		add TIMER              make a timer: 5s or 1s,periodic,label=NAME
-		rearm NAME TIMER       move it; what is not said stays; "idle" disarms
-		cancel NAME            end it
-		get NAME               show it
+		add TIMER              create a timer, such as 5s or 1s,periodic,label=NAME
+		rearm NAME TIMER       give a timer another deadline, or disarm it by "idle"
+		cancel NAME            end a timer
+		get NAME               show a timer
 		list                   show all timers
-		drain [expire|cancel]  all armed ones expire now (default), or end
-		stats                  what the wheel has done so far
+		drain [expire|cancel]  expire all armed timers now (default), or cancel them
+		stats                  show the counters of the wheel
 		sleep DURATION         print expirations for this long
-		wait [N]               until N came, or all
-		help                   this
-		quit                   end; the timers end with the wheel
+		wait [N]               print N expirations, or all that can still come
+		help                   list the commands
+		quit                   leave the shell, which ends all timers
 	END
 	)" "shell help: each command"
 	echo 'sleep 500ms' >"$dir/script"
@@ -735,13 +735,13 @@ test_shell_errors() {
 		status_is 0 "shell: $script"
 		output_has '^listed' "shell: $script: the shell continues"
 	done <<-END
-		2|frobnicate;list|1|frobnicate: unknown command; there is "help"
+		2|frobnicate;list|1|frobnicate: unknown command: try "help"
 		2|add;list|1|add TIMER: too few words
 		2|add soon;list|1|add soon: not a duration (try 250ms, 5s, 1h30m)
 		2|add 1s 2s;list|1|add: too many words
-		2|add 1s,count=2;list|1|add 1s,count=2: one add, one timer: no count
+		2|add 1s,count=2;list|1|add 1s,count=2: add creates a single timer, without count=
 		2|add 1s,period=1ns;list|1|add 1s,period=1ns: Invalid argument
-		2|add 1h,label=a;rearm a 1s,label=b;list|2|rearm 1s,label=b: a timer that exists takes no count and no label
+		2|add 1h,label=a;rearm a 1s,label=b;list|2|rearm 1s,label=b: count= and label= are only for new timers
 		2|drain everything;list|1|drain everything: expire (default) or cancel
 		2|sleep;list|1|sleep DURATION: too few words
 		2|sleep well;list|1|sleep well: not a duration (try 250ms, 5s, 1h30m)
@@ -1094,7 +1094,7 @@ test_others() {
 	output_has '^0x[0-9a-f]+ +(armed|expired) +([0-9.]+[mun]?s|due) +20ms +- +0x1$' \
 		"list: a periodic timer"
 	output_has '^0x[0-9a-f]+ +armed +[0-9hms]+ +- +2s +0x4$' "list: a timer with slack"
-	output_has '^listed 4; [1-9][0-9]* idle ones by --all$' "list: the last line counts timers"
+	output_has '^listed 4; --all adds [1-9][0-9]* idle timers$' "list: the last line counts timers"
 	run list --pid=$holder --all
 	output_has ' idle +- ' "list --all: idle timers"
 	run list --pid=$holder --json
@@ -1152,14 +1152,14 @@ test_others() {
 	runs 1 "ps into a link to nothing" ps --openmetrics -o "$dir/dangling"
 	holds "ps into a link to nothing: it stays one" [ -L "$dir/dangling" ]
 	run list --pid=$two
-	error_has "^hint: --pid=$two:6$" "a process with two wheels: the hint lists them"
+	error_has "^hint: use --pid=$two:6$" "a process with two wheels: the hint lists them"
 	as_nobody "$ctl" list --pid=$holder
 	status_is 4 "list of another user's process"
 	as_nobody "$ctl" list --pid=$holder:"$fd"
 	status_is 4 "list of another user's descriptor"
 	error_has '^hint: .*root' "list of another user's descriptor: hint"
 	as_nobody "$ctl" ps
-	error_has '^hint: [0-9]+ processes may not be looked at' \
+	error_has '^hint: only root may look at [0-9]+ other processes$' \
 		"ps: the hint counts the processes that it cannot see"
 	yama=/proc/sys/kernel/yama/ptrace_scope
 	if [ -e $yama ]; then
@@ -1252,7 +1252,7 @@ test_bare_machine() {
 	hide='mount -t proc -o hidepid=2 proc /proc'
 	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl list --pid=$holder'"
 	status_is 4 "hidepid: list of another user's process"
-	error_has "process $holder may not be looked at: /proc hides it \(hidepid\)$" \
+	error_has "you may not look at process $holder: /proc hides it \(hidepid\)$" \
 		"hidepid: list: explains the error"
 	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl ps --pid=$holder'"
 	status_is 4 "hidepid: ps of another user's process"
@@ -1267,7 +1267,7 @@ test_bare_machine() {
 
 	elsewhere "umount -l /sys; $ctl doctor"
 	status_is 0 "without /sys: doctor"
-	output_has '^ok    module +loaded; /sys, which has its version, is not mounted$' \
+	output_has '^ok    module +loaded, version unknown because /sys is not mounted$' \
 		"without /sys: doctor: what it cannot see"
 	elsewhere "umount -l /sys; $ctl ps"
 	status_is 0 "without /sys: ps"

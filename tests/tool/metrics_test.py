@@ -255,7 +255,7 @@ def thread():
     finally:
         done.set()
         t.join()
-    want = f"twheelctl: {number[0]} is a thread of process {os.getpid()}: --pid={os.getpid()}\n"
+    want = f"twheelctl: {number[0]} is a thread of process {os.getpid()}: use --pid={os.getpid()}\n"
     equal((p.returncode, p.stderr.decode()), (5, want))
 
 

@@ -147,7 +147,7 @@ void advise_load(char buf[ADVICE_LEN])
 void advise_absent(char buf[ADVICE_LEN], const char *path)
 {
 	if (strcmp(path, DEVICE))
-		snprintf(buf, ADVICE_LEN, "without --device it is " DEVICE);
+		snprintf(buf, ADVICE_LEN, "without --device, twheelctl uses " DEVICE);
 	else if (!module_is_loaded())
 		advise_load(buf);
 	else if (container())
@@ -163,7 +163,7 @@ void advise_absent(char buf[ADVICE_LEN], const char *path)
 void advise_limit(char buf[ADVICE_LEN])
 {
 	snprintf(buf, ADVICE_LEN,
-		 "this user has all that max_wheels_per_user or max_bytes_per_user allows: close a wheel, or raise this parameter of the module");
+		 "this user has reached max_wheels_per_user or max_bytes_per_user: close a wheel, or raise this parameter of the module");
 }
 
 /* Writes what to do if the process may not open @path. */
@@ -175,12 +175,12 @@ void advise_permission(char buf[ADVICE_LEN], const char *path)
 	FILE *f;
 
 	if (stat(path, &st)) {
-		snprintf(buf, ADVICE_LEN, "its directory may not be searched");
+		snprintf(buf, ADVICE_LEN, "you may not search its directory");
 		return;
 	}
 	if (!access(path, R_OK | W_OK)) {
 		snprintf(buf, ADVICE_LEN,
-			 "not by its mode, which allows it: a container needs --device=%.100s",
+			 "its mode allows this, but a container also needs --device=%.100s",
 			 path);
 		return;
 	}

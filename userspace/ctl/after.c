@@ -41,7 +41,7 @@ static int run_after(const struct verb *verb, int argc, char **argv)
 	while (next_option(verb, argc, argv, &conf) != -1)
 		;
 	if (optind == argc)
-		usage_error(verb, "how long?");
+		usage_error(verb, "the DURATION is missing");
 	why = parse_spec(argv[optind], &spec);
 	if (why)
 		usage_error(verb, "\"%s\": %s", argv[optind], why);
@@ -74,9 +74,10 @@ static int run_after(const struct verb *verb, int argc, char **argv)
 const struct verb verb_after = {
 	.name = "after",
 	.args = "DURATION[,slack=DURATION] [--] [COMMAND...]",
-	.summary = "Wait by a timer, then print its expiration or run a command.",
-	.help = "@SECONDS in place of DURATION is a moment of the wheel's clock. The exit status\n"
-		"is the command's; 127 if there is no such command, 126 if it cannot be run.\n",
+	.summary = "Wait for a timer, then run a command or print the expiration.",
+	.help = "To wait for a moment on the wheel's clock, use @SECONDS in place of DURATION.\n"
+		"The exit status is that of the command, or 127 if there is no such command, or\n"
+		"126 if it cannot be run.\n",
 	.negative = negative_duration,
 	.command_follows = true,
 	.run = run_after,

@@ -24,7 +24,7 @@ static json_t *payload_value(const struct verb *verb, const char *text)
 		text = buf;
 	}
 	if (len == sizeof(buf))
-		usage_error(verb, "the payload has %d bytes or more", PAYLOAD_MAX);
+		usage_error(verb, "the payload must be shorter than %d bytes", PAYLOAD_MAX);
 	v = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
 	if (!v)
 		usage_error(verb, "the payload is not JSON: %s", why.text);
@@ -37,11 +37,11 @@ static void add_header(const struct verb *verb, json_t *headers, const char *tex
 	char name[128];
 
 	if (!colon || (size_t)(colon - text) >= sizeof(name))
-		usage_error(verb, "a header is \"NAME: VALUE\", not \"%s\"", text);
+		usage_error(verb, "a header has the form \"NAME: VALUE\", not \"%s\"", text);
 	snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
 	colon++;
 	if (json_object_get(headers, name))
-		usage_error(verb, "the header %s stands twice", name);
+		usage_error(verb, "the header %s is given twice", name);
 	if (json_object_set_new(headers, name, json_string(colon + strspn(colon, " "))))
 		usage_error(verb, "headers: not UTF-8");
 }

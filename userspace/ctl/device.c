@@ -47,7 +47,7 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 	if (err == ENOTTY)
 		complain("%s is not a twheel device", conf->device);
 	else if (err == EINVAL && unknown_backend())
-		complain("TWHEEL_BACKEND in the environment is kernel or inprocess, not \"%s\"",
+		complain("TWHEEL_BACKEND in the environment must be kernel or inprocess, not \"%s\"",
 			 unknown_backend());
 	else
 		complain("cannot open %s: %s", conf->device, strerror(err));
@@ -87,11 +87,11 @@ static _Noreturn void refuse_shape(const struct conf *conf, int err)
 
 	complain("cannot shape the wheel: %s", error_text(err));
 	if (err == EPERM)
-		hint("so short a tick needs CAP_SYS_RESOURCE; twheelctl info shows the shortest without");
+		hint("a tick this short needs CAP_SYS_RESOURCE; twheelctl info shows the minimum without it");
 	else if (err == EINVAL && limit && conf->shape.max_timers > limit)
-		hint("max_timers_limit, a parameter of the module, is %u", limit);
+		hint("max_timers_limit of the module allows at most %u timers", limit);
 	else if (err == EINVAL)
-		hint("levels are 1 to 16, slot bits 4 to 12, and 4,096 buckets in all; no wheel has more than 2^24 timers");
+		hint("a wheel has 1 to 16 levels, 4 to 12 slot bits, and at most 4,096 buckets and 2^24 timers in all");
 	leave(error_status(err));
 }
 

@@ -121,7 +121,7 @@ static void check_module(struct doctor *d)
 		return;
 	}
 	if (access("/sys/module", F_OK))
-		print_check(d, "module", NULL, "loaded; /sys, which has its version, is not mounted");
+		print_check(d, "module", NULL, "loaded, version unknown because /sys is not mounted");
 	else
 		print_check(d, "module", NULL, "loaded, version %s", version);
 }
@@ -160,7 +160,7 @@ static void explain_open(struct doctor *d, int err)
 	case EPERM:
 		if (err == EPERM && d->conf.shape.tick_ns)
 			snprintf(advice, sizeof(advice),
-				 "so short a tick needs CAP_SYS_RESOURCE, or another --tick");
+				 "a tick this short needs CAP_SYS_RESOURCE: choose a longer --tick");
 		else
 			advise_permission(advice, d->conf.device);
 		break;
@@ -204,11 +204,11 @@ static void check_timer(struct doctor *d, struct twheel *w)
 		ret = twheel_read(w, &event, 1);
 	if (ret != 1) {
 		fail(d, STATUS_FAILURE);
-		print_check(d, "timer", "see dmesg", "1ms did not come: %s",
+		print_check(d, "timer", "see dmesg", "a timer of 1ms did not expire: %s",
 			    ret < 0 ? strerror(-ret) : "the time is up");
 		return;
 	}
-	print_check(d, "timer", NULL, "1ms came, late by %s",
+	print_check(d, "timer", NULL, "a timer of 1ms expired, late by %s",
 		    duration_text(late, event.expired_ns - event.deadline_ns));
 }
 
@@ -246,8 +246,8 @@ static void check_environment(struct doctor *d)
 	fail(d, STATUS_FAILURE);
 	print_check(d, "choice", "unset TWHEEL_BACKEND",
 		    strcmp(backend, "inprocess") ?
-		    "TWHEEL_BACKEND is %.100s, so no wheel opens" :
-		    "TWHEEL_BACKEND is %.100s, so wheels are in the process", backend);
+		    "TWHEEL_BACKEND is %.100s, so no wheel can be opened" :
+		    "TWHEEL_BACKEND is %.100s, so each wheel is inside its process", backend);
 }
 
 static int run_doctor(const struct verb *verb, int argc, char **argv)
@@ -274,6 +274,9 @@ const struct verb verb_doctor = {
 	.summary = "Find out why the kernel's wheel is not used, and what to do.",
 	.help = "Checks the kernel, the module and its version, the device, permission, a wheel\n"
 		"and a timer. The exit status is 0 if the kernel's wheel works, 3 if there is no\n"
-		"module or device, 4 without permission, 6 at a limit, and 1 for anything else.\n",
+		"module or device, 4 without permission, 6 at a limit, and 1 for anything else.\n"
+		"\n"
+		"For other problems, such as late timers, see doc/troubleshooting.md in the\n"
+		"source of twheel.\n",
 	.run = run_doctor,
 };

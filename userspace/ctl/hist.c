@@ -37,8 +37,8 @@ static void sum_others(struct twheel_stats *sum)
 			sum->worst_lateness_ns = stats->worst_lateness_ns;
 	}
 	if (o.count && !known) {
-		complain("this module does not tell how late the wheels of others are");
-		hint("--pid asks one of them");
+		complain("this module is too old to report how late other processes' wheels are");
+		hint("use --pid to look at a single wheel");
 		exit(STATUS_FAILURE);
 	}
 	hint_missing(&o);
@@ -72,11 +72,11 @@ static int run_hist(const struct verb *verb, int argc, char **argv)
 const struct verb verb_hist = {
 	.name = "hist",
 	.args = "[--pid=PID[:FD]]",
-	.summary = "Show how late the expirations of processes were.",
-	.help = "Counts since each wheel was opened. Without --pid it is the sum of all wheels\n"
-		"that processes have open.\n"
+	.summary = "Show a histogram of how late expirations were.",
+	.help = "The histogram covers the time since each wheel was opened, and all wheels that\n"
+		"processes have open, unless you select one.\n"
 		"\n"
-		"  -p, --pid=PID[:FD]    the wheel of this process, or of this descriptor of it\n",
+		"  -p, --pid=PID[:FD]    only the wheel of this process, or of its descriptor FD\n",
 	.longopts = options,
 	.observes = true,
 	.run = run_hist,

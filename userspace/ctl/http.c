@@ -128,7 +128,7 @@ void check_name(const struct verb *verb, const char *what, const char *text)
 		if (!isalnum((unsigned char)*p) && !strchr("_:-", *p))
 			break;
 	if (*p || p == text)
-		usage_error(verb, "a %s has A-Z, a-z, 0-9, \"_\" and \"-\" only, not \"%s\"",
+		usage_error(verb, "a %s may contain only A-Z, a-z, 0-9, \"_\" and \"-\", not \"%s\"",
 			    what, text);
 }
 

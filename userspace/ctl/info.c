@@ -84,7 +84,8 @@ static int run_info(const struct verb *verb, int argc, char **argv)
 const struct verb verb_info = {
 	.name = "info",
 	.args = "",
-	.summary = "Say what the device offers, or why it cannot be used.",
-	.help = "Makes a wheel of the shape that the options ask for and prints what it got.\n",
+	.summary = "Print the shape and the limits of a wheel.",
+	.help = "Creates a wheel of the shape that the options describe, and prints its actual\n"
+		"shape. If the wheel cannot be created, a hint says what to do.\n",
 	.run = run_info,
 };

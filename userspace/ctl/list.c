@@ -74,7 +74,7 @@ static int run_list(const struct verb *verb, int argc, char **argv)
 	if (optind < argc)
 		usage_error(verb, "takes no argument");
 	if (!target.pid)
-		usage_error(verb, "whose timers? --pid=PID or --pid=PID:FD");
+		usage_error(verb, "--pid=PID or --pid=PID:FD is missing");
 	open_other(&w, verb, &conf, &target);
 	if (!conf.json)
 		printf("%-18s %-8s %8s %8s %8s  %s\n", "ID", "STATE", "DUE IN", "PERIOD", "SLACK",
@@ -99,7 +99,7 @@ static int run_list(const struct verb *verb, int argc, char **argv)
 		json_u64("now_ns", now);
 		json_close();
 	} else if (idle) {
-		printf("listed %llu; %llu idle ones by --all\n", shown, idle);
+		printf("listed %llu; --all adds %llu idle timers\n", shown, idle);
 	} else {
 		printf("listed %llu\n", shown);
 	}
@@ -110,12 +110,12 @@ static int run_list(const struct verb *verb, int argc, char **argv)
 const struct verb verb_list = {
 	.name = "list",
 	.args = "--pid=PID[:FD]",
-	.summary = "Show the timers of a wheel of a process.",
-	.help = "DATA is the user_data that the process gave to the kernel. A library may keep\n"
-		"its own data, and idle timers for later.\n"
+	.summary = "Show the timers of another process's wheel.",
+	.help = "DATA is the user_data that the kernel knows. A library may use that field for\n"
+		"itself, and may keep idle timers for later use.\n"
 		"\n"
-		"  -p, --pid=PID[:FD]    the wheel of this process, or of this descriptor of it\n"
-		"      --all             idle timers, too\n",
+		"  -p, --pid=PID[:FD]    the wheel of this process, or of its descriptor FD\n"
+		"      --all             list idle timers as well\n",
 	.longopts = options,
 	.observes = true,
 	.run = run_list,

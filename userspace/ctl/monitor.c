@@ -74,7 +74,7 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 	if (m->format && m->conf.json)
 		usage_error(verb, "--format is not for --json");
 	if (!m->load.count)
-		usage_error(verb, "nothing to wait for: --add a timer");
+		usage_error(verb, "there is nothing to wait for: arm a timer with --add");
 }
 
 static void print_banner(const struct monitor *m, const struct wheel *w,
@@ -100,7 +100,7 @@ static void print_banner(const struct monitor *m, const struct wheel *w,
 static int end_early(const struct monitor *m, __u64 seen, const char *why)
 {
 	if (m->limit)
-		complain("%s; %llu of %llu came", why, seen, m->limit);
+		complain("%s, after %llu of %llu expirations", why, seen, m->limit);
 	else
 		complain("%s", why);
 	return STATUS_NOTHING_CAME;
@@ -112,7 +112,7 @@ static int watch(struct monitor *m, struct wheel *w)
 	char idle[DURATION_LEN], why[64];
 	__u64 seen = 0;
 
-	snprintf(why, sizeof(why), "nothing came for %s", duration_text(idle, m->idle));
+	snprintf(why, sizeof(why), "no timer expired for %s", duration_text(idle, m->idle));
 	for (;;) {
 		int count = twheel_read(w->twheel, events, EVENTS);
 		int i;
@@ -158,20 +158,20 @@ const struct verb verb_monitor = {
 	.name = "monitor",
 	.args = "--add TIMER [--add TIMER]...",
 	.summary = "Arm timers and print each expiration with its lateness.",
-	.help = "A line has the time of expiry in seconds of the wheel's clock, the name, the\n"
-		"lateness (or \"due when armed\"), and xN if it stands for N expirations. Ends\n"
-		"when nothing is left that could expire.\n"
+	.help = "A line shows the time in seconds on the wheel's clock, the name of the timer,\n"
+		"the lateness (or \"due when armed\"), and xN if it stands for N expirations. The\n"
+		"verb exits when no timer is left that could expire.\n"
 		"\n"
 		"  -a, --add=TIMER       DURATION or @SECONDS (of the wheel's clock) or idle,\n"
 		"                        then any of ,periodic ,period=DURATION\n"
 		"                        ,slack=DURATION ,keep ,label=NAME ,count=N\n"
-		"  -n, --num-events=N    end after N; exit status 124 if fewer can come\n"
+		"  -n, --num-events=N    exit after N lines; with 124 if there cannot be as many\n"
 		"      --idle-timeout=DURATION\n"
 		"                        exit with status 124 if nothing expires for this long\n"
 		"  -F, --format=FORMAT   %n name, %i id, %d deadline and %t time of expiry in\n"
 		"                        seconds, %l lateness, %L in ns, %x expirations, %% a %\n"
-		"  -b, --banner          say when the timers are armed\n"
-		"  -q, --quiet           print no expirations\n",
+		"  -b, --banner          print a line when the timers are armed\n"
+		"  -q, --quiet           do not print expirations\n",
 	.longopts = options,
 	.run = run_monitor,
 };

@@ -61,17 +61,17 @@ const char lifetime_note[] =
 
 static const char common_help[] =
 	"\n"
-	"Options of every verb, which may also stand before it:\n"
-	"  -j, --json            one JSON object a line; times in ns\n"
-	"  -h, --help            this text\n"
-	"      --device=PATH     default: " DEVICE "\n"
+	"Options of every verb, which may also come before it:\n"
+	"  -j, --json            print one JSON object per line, with times in ns\n"
+	"  -h, --help            print this text\n"
+	"      --device=PATH     use this device (default: " DEVICE ")\n"
 	"      --clock=CLOCK     monotonic (default), boottime, realtime or tai\n"
-	"      --tick=DURATION   resolution; the power of two below it is taken\n"
-	"      --levels=N        levels of the wheel; 1 is a hashed wheel\n"
+	"      --tick=DURATION   resolution, which is rounded down to a power of two ns\n"
+	"      --levels=N        number of levels; a single one makes a hashed wheel\n"
 	"      --slot-bits=N     each level has 2^N buckets\n"
-	"      --max-timers=N    how many timers the wheel may hold\n"
+	"      --max-timers=N    maximum number of timers that the wheel may hold\n"
 	"\n"
-	"DURATION is 250ms, 5s, 1h30m, 1.5s or '1min 30s', as systemd.time(7) has it.\n"
+	"Write DURATION as in systemd.time(7): 250ms, 5s, 1h30m, 1.5s or '1min 30s'.\n"
 	"It needs a unit: ns, us, ms, s, min, h, d or w.\n"
 	"\n"
 	"TWHEEL_BACKEND=inprocess in the environment asks for a wheel in this process,\n"
@@ -81,20 +81,20 @@ static const char common_help[] =
 static const char remote_help[] =
 	"\n"
 	"Options of every verb of twheeld:\n"
-	"      --server=SERVER   HOST:PORT, https://HOST:PORT or unix:PATH; default:\n"
-	"                        $TWHEELD, or 127.0.0.1:7733. A static twheelctl takes\n"
-	"                        addresses alone\n"
-	"      --cacert=FILE     the CAs of TLS; default: those of the system\n"
-	"      --token-file=FILE its first line is the bearer token\n"
-	"  -j, --json            one JSON object a line\n"
-	"  -h, --help            this text\n"
+	"      --server=SERVER   HOST:PORT, https://HOST:PORT or unix:PATH (default:\n"
+	"                        $TWHEELD or 127.0.0.1:7733); a static twheelctl accepts\n"
+	"                        only addresses and sockets, without TLS\n"
+	"      --cacert=FILE     trusted CAs in PEM format (default: those of the system)\n"
+	"      --token-file=FILE file whose first line is the bearer token\n"
+	"  -j, --json            print one JSON object per line\n"
+	"  -h, --help            print this text\n"
 	"\n"
-	"DURATION is 250ms, 5s, 1h30m, 1.5s or '1min 30s', as systemd.time(7) has it.\n"
+	"Write DURATION as in systemd.time(7): 250ms, 5s, 1h30m, 1.5s or '1min 30s'.\n"
 	"It needs a unit: ms, s, min, h, d or w.\n";
 
 static const char observer_help[] =
-	"  -j, --json            one JSON object a line; times in ns\n"
-	"  -h, --help            this text\n";
+	"  -j, --json            print one JSON object per line, with times in ns\n"
+	"  -h, --help            print this text\n";
 
 /* Says what is wrong with the command line, and exits. */
 void usage_error(const struct verb *verb, const char *fmt, ...)

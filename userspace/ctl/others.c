@@ -342,7 +342,7 @@ void hint_missing(const struct others *o)
 	char advice[ADVICE_LEN];
 
 	if (o->denied)
-		hint("%u processes may not be looked at; root may", o->denied);
+		hint("only root may look at %u other processes", o->denied);
 	/* There is always a first process. */
 	if (is_hidden(1))
 		hint("/proc hides the processes of other users (hidepid); root sees them");
@@ -396,7 +396,7 @@ void refuse_target(const struct others *o, const struct target *target)
 		die(STATUS_NO_TIMER, "process %d: %s", target->pid, strerror(ESRCH));
 	if (!o->denied && !hidden)
 		die(STATUS_NO_TIMER, "process %d has no such wheel open", target->pid);
-	complain("process %d may not be looked at%s", target->pid,
+	complain("you may not look at process %d%s", target->pid,
 		 hidden ? ": /proc hides it (hidepid)" : "");
 	hint("become root, or the user of the process");
 	exit(STATUS_NO_PERMISSION);
@@ -417,7 +417,7 @@ static int choose_fd(const struct target *target)
 	if (o.count > 1) {
 		complain("process %d has %zu wheels", target->pid, o.count);
 		for (i = 0; i < o.count; i++)
-			hint("--pid=%d:%d", target->pid, o.seen[i].holder[0].fd);
+			hint("use --pid=%d:%d", target->pid, o.seen[i].holder[0].fd);
 		exit(STATUS_USAGE);
 	}
 	fd = o.seen[0].holder[0].fd;
@@ -438,9 +438,9 @@ static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
 		exit(err == ENOSYS ? STATUS_FAILURE : error_status(err));
 	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
 	if (f && fscanf(f, "%d", &scope) == 1 && scope > 2)
-		hint("Yama permits it to nobody: /proc/sys/kernel/yama/ptrace_scope is %d", scope);
+		hint("nobody may do this, because Yama's /proc/sys/kernel/yama/ptrace_scope is %d", scope);
 	else if (f && scope > 0)
-		hint("become root; Yama permits no other: /proc/sys/kernel/yama/ptrace_scope is %d",
+		hint("become root, because Yama's /proc/sys/kernel/yama/ptrace_scope is %d",
 		     scope);
 	else
 		hint("become root, or the user of the process");
@@ -464,7 +464,7 @@ static void refuse_thread(int pid, int err)
 	if (f)
 		fclose(f);
 	if (process != pid)
-		die(STATUS_NO_TIMER, "%d is a thread of process %d: --pid=%d", pid, process,
+		die(STATUS_NO_TIMER, "%d is a thread of process %d: use --pid=%d", pid, process,
 		    process);
 	errno = err;
 }
@@ -483,7 +483,7 @@ void open_other(struct wheel *w, const struct verb *verb, const struct conf *con
 	int theirs, ours, ret;
 
 	if (conf->names_device || memcmp(&conf->shape, &none, sizeof(none)))
-		usage_error(verb, "--pid takes the wheel as it is, without options for one");
+		usage_error(verb, "--pid shows an existing wheel, which options cannot change");
 	w->pidfd = syscall(SYS_pidfd_open, target->pid, 0);
 	if (w->pidfd < 0 && errno != ESRCH)
 		refuse_thread(target->pid, errno);
@@ -498,7 +498,7 @@ void open_other(struct wheel *w, const struct verb *verb, const struct conf *con
 	if (!ret)
 		ret = twheel_info(w->twheel, &w->info);
 	if (ret == -ENOTTY)
-		die(STATUS_NO_TIMER, "descriptor %d of process %d is no wheel", theirs,
+		die(STATUS_NO_TIMER, "descriptor %d of process %d is not a wheel", theirs,
 		    target->pid);
 	if (ret)
 		die(error_status(-ret), "cannot look at the wheel: %s", strerror(-ret));

@@ -169,8 +169,8 @@ static int split_answer(char *text, size_t *len, int *status)
 static void refuse(const char *server)
 {
 	if (!strncmp(server, "https://", 8) || isalpha((unsigned char)*server))
-		die(STATUS_USAGE, "\"%s\": this twheelctl is static, so that it has no names and no TLS; "
-		    "it takes ADDRESS:PORT, [IPV6]:PORT or unix:PATH", server);
+		die(STATUS_USAGE, "\"%s\": this twheelctl is static, so it supports neither names nor "
+		    "TLS: use ADDRESS:PORT, [IPV6]:PORT or unix:PATH", server);
 	die(STATUS_USAGE, "\"%s\" is not ADDRESS:PORT, [IPV6]:PORT or unix:PATH", server);
 }
 
@@ -187,7 +187,7 @@ int transfer(const struct transfer *t, int *status, char **text, size_t *len)
 	*text = NULL;
 	*len = 0;
 	if (t->cacert)
-		die(STATUS_USAGE, "--cacert: this twheelctl is static, so that it has no TLS");
+		die(STATUS_USAGE, "--cacert: this twheelctl is static, so it does not support TLS");
 	if (!parse_server(host_of(t), &a))
 		refuse(t->server);
 	fd = socket(a.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

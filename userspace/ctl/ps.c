@@ -527,13 +527,13 @@ const struct verb verb_ps = {
 	.name = "ps",
 	.args = "[--pid=PID[:FD]]",
 	.summary = "Show the wheels that processes have open.",
-	.help = "A line is a wheel, also if several processes hold it: +N counts the others.\n"
-		"WORST is its worst lateness, NEXT when it turns. Root sees the wheels of all\n"
-		"users.\n"
+	.help = "Prints one line for each wheel. If it has more descriptors than the one that is\n"
+		"shown, +N is their number. WORST is the worst lateness, and NEXT the time until\n"
+		"the wheel turns. Root sees the wheels of all users.\n"
 		"\n"
-		"  -p, --pid=PID[:FD]    of this process, or this descriptor of it\n"
-		"      --openmetrics     print metrics for Prometheus\n"
-		"  -o, --output=FILE     into a file, which is replaced when it is whole\n",
+		"  -p, --pid=PID[:FD]    only wheels of this process, or of its descriptor FD\n"
+		"      --openmetrics     print metrics for Prometheus instead\n"
+		"  -o, --output=FILE     write the metrics to FILE, which is replaced at the end\n",
 	.longopts = ps_options,
 	.observes = true,
 	.run = run_ps,
@@ -542,15 +542,15 @@ const struct verb verb_ps = {
 const struct verb verb_top = {
 	.name = "top",
 	.args = "[--pid=PID[:FD]]",
-	.summary = "Show them again and again, with their rates.",
-	.help = "The wheel with most expirations comes first. Expired, moved and the 99th percentile\n"
-		"of the lateness are those of the interval. Without a terminal, one table follows\n"
-		"another.\n"
+	.summary = "Show these wheels again and again, with their rates.",
+	.help = "The wheel with the most expirations comes first. The rates and the 99th\n"
+		"percentile of the lateness refer to the last interval. If the output is not a\n"
+		"terminal, the tables follow one another.\n"
 		"\n"
-		"  -p, --pid=PID[:FD]    of this process, or this descriptor of it\n"
+		"  -p, --pid=PID[:FD]    only wheels of this process, or of its descriptor FD\n"
 		"  -i, --interval=DURATION\n"
-		"                        how often; default: 1s\n"
-		"  -n, --num-screens=N   end after N\n",
+		"                        time between two tables (default: 1s)\n"
+		"  -n, --num-screens=N   exit after N tables\n",
 	.longopts = top_options,
 	.observes = true,
 	.run = run_top,

@@ -208,7 +208,7 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 	}
 	/* It is a part of the rate, whichever comes first. */
 	if (json_object_size(burst) && json_object_update(json_object_get(settings, "rate"), burst))
-		usage_error(verb, "--burst goes with --rate=N");
+		usage_error(verb, "--burst needs --rate=N");
 	json_decref(burst);
 	return settings;
 }
@@ -274,28 +274,30 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_queue = {
 	.name = "queue",
 	.args = "list|forecast | show|make|pause|resume|forecast|replay|purge|remove QUEUE",
-	.summary = "Queues of twheeld: make, look at, pause, replay or remove them.",
+	.summary = "Create, show, pause, replay, purge or remove queues of twheeld.",
 	.help =
 		"Options of make:\n"
 		"      --mode=MODE       push (default) or pull\n"
-		"      --lanes=N         1 to 256, default 4; cannot be changed\n"
-		"      --ahead=DURATION  how long before its time a task is taken\n"
+		"      --lanes=N         1 to 256 lanes (default: 4), which cannot be changed\n"
+		"      --ahead=DURATION  how long before its time a daemon takes a task\n"
 		"      --timeout=DURATION\n"
-		"      --lane-max=N      most tasks in a lane\n"
-		"      --rate=N/DURATION how many tasks begin in each period, at all daemons;\n"
-		"                        default: no limit, and 1s if N stands alone\n"
-		"      --burst=N         how many of them at once; default: N of the rate\n"
-		"      --concurrency=N   how many are leased at once; default: no limit\n"
-		"      --weight=N        its share beside other queues: 1 (default) to 100\n"
+		"                        timeout of tasks that do not set one\n"
+		"      --lane-max=N      maximum number of tasks in each lane\n"
+		"      --rate=N[/DURATION]\n"
+		"                        maximum number of tasks that begin in 1s or DURATION, at\n"
+		"                        all daemons together (default: none)\n"
+		"      --burst=N         maximum number that begin at once (default: as --rate)\n"
+		"      --concurrency=N   maximum number that are leased at once (default: none)\n"
+		"      --weight=N        share relative to other queues, 1 (default) to 100\n"
 		"In place of a rate or a concurrency, \"none\" removes the limit.\n"
 		"Options of replay:\n"
-		"      --limit=N         default: 1000\n"
+		"      --limit=N         maximum number of tasks (default: 1000)\n"
 		"Options of purge, which removes tasks:\n"
-		"      --state=STATE     scheduled, done or dead; must be given\n"
-		"      --before=TIME     only those that were due, ended or died before\n"
-		"      --prefix=TEXT     only those whose ids begin with it\n"
+		"      --state=STATE     scheduled, done or dead, which you must pass\n"
+		"      --before=TIME     only those that were due, ended or died before this time\n"
+		"      --prefix=TEXT     only those whose ids begin with this text\n"
 		"Options of remove:\n"
-		"      --purge           remove its tasks, too\n",
+		"      --purge           remove the queue even if it has tasks, and its tasks\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

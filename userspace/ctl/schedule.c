@@ -264,29 +264,31 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_schedule = {
 	.name = "schedule",
 	.args = "list QUEUE | add|show|next|run|enable|disable|remove QUEUE NAME",
-	.summary = "Schedules of twheeld: add, look at, run or stop them.",
+	.summary = "Add, show, run or stop schedules of twheeld.",
 	.help =
-		"Options of add, which replaces the definition of a schedule that is there:\n"
+		"Options of add, which creates a schedule or replaces its definition:\n"
 		"      --cron=CALENDAR   five fields as in crontab(5), or @daily and so on\n"
-		"      --rrule=RULE      or a rule of RFC 5545, as in FREQ=DAILY;INTERVAL=2\n"
-		"      --every=DURATION  or a period\n"
-		"      --tz=ZONE         time zone of the calendar; default: UTC\n"
-		"      --start=TIME      no run before: RFC 3339 or Unix milliseconds\n"
-		"      --end=TIME        no run after\n"
-		"      --max=N           runs in all\n"
-		"      --jitter=DURATION how much later a run may be due\n"
-		"      --missed=WHAT     once (default), skip or all\n"
-		"      --missed-limit=N  of all: default 100\n"
-		"      --overlap=WHAT    allow (default), skip or queue\n"
-		"      --disabled        make no runs yet\n"
+		"      --rrule=RULE      instead, a rule of RFC 5545: FREQ=DAILY;INTERVAL=2\n"
+		"      --every=DURATION  instead, the period from one run to the next\n"
+		"      --tz=ZONE         time zone of the calendar (default: UTC)\n"
+		"      --start=TIME      first moment of a run: RFC 3339 or Unix milliseconds\n"
+		"      --end=TIME        last moment of a run\n"
+		"      --max=N           maximum number of runs\n"
+		"      --jitter=DURATION maximum of the random delay that each run gets\n"
+		"      --missed=WHAT     what to do about missed runs: once (default), skip, all\n"
+		"      --missed-limit=N  maximum number of runs to make up for (default: 100)\n"
+		"      --overlap=WHAT    what to do while a run is in progress: allow (default),\n"
+		"                        skip or queue\n"
+		"      --disabled        make no runs until the schedule is enabled\n"
 		"      --url=URL         what a run calls; none for a pull queue\n"
-		"      --method=METHOD   default: POST\n"
+		"      --method=METHOD   the HTTP method (default: POST)\n"
 		"      --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
-		"      --payload=JSON    the body; - reads it from stdin\n"
+		"      --payload=JSON    the body, which - reads from stdin\n"
 		"      --timeout=DURATION\n"
-		"      --keep=DURATION   how long a run is readable when it is done\n"
+		"                        maximum duration of an attempt\n"
+		"      --keep=DURATION   how long a run stays readable after it is done\n"
 		"Options of next:\n"
-		"      --limit=N         default: 10\n",
+		"      --limit=N         how many runs to print (default: 10)\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

@@ -133,7 +133,7 @@ static int cmd_add(struct shell *sh, char **word)
 
 	why = parse_spec(word[1], &spec);
 	if (!why && spec.count > 1)
-		why = "one add, one timer: no count";
+		why = "add creates a single timer, without count=";
 	if (why)
 		return failed(sh, STATUS_USAGE, word[1], why);
 	ret = roster_add(&sh->roster, &sh->wheel, &spec, &t);
@@ -161,7 +161,7 @@ static int cmd_rearm(struct shell *sh, char **word)
 		return refused(sh, word[1], -ENOENT);
 	why = parse_spec(word[2], &spec);
 	if (!why && (spec.count > 1 || spec.name[0]))
-		why = "a timer that exists takes no count and no label";
+		why = "count= and label= are only for new timers";
 	if (why)
 		return failed(sh, STATUS_USAGE, word[2], why);
 	ret = wheel_do(&sh->wheel, TWHEEL_OP_GET, &t);
@@ -368,19 +368,19 @@ static const struct command {
 	unsigned int max_args;
 	int (*run)(struct shell *sh, char **word);
 } commands[] = {
-	{ "add", "TIMER", "make a timer: 5s or 1s,periodic,label=NAME", 1, 1, cmd_add },
-	{ "rearm", "NAME TIMER", "move it; what is not said stays; \"idle\" disarms", 2, 2,
+	{ "add", "TIMER", "create a timer, such as 5s or 1s,periodic,label=NAME", 1, 1, cmd_add },
+	{ "rearm", "NAME TIMER", "give a timer another deadline, or disarm it by \"idle\"", 2, 2,
 	  cmd_rearm },
-	{ "cancel", "NAME", "end it", 1, 1, cmd_cancel },
-	{ "get", "NAME", "show it", 1, 1, cmd_get },
+	{ "cancel", "NAME", "end a timer", 1, 1, cmd_cancel },
+	{ "get", "NAME", "show a timer", 1, 1, cmd_get },
 	{ "list", "", "show all timers", 0, 0, cmd_list },
-	{ "drain", "[expire|cancel]", "all armed ones expire now (default), or end", 0, 1,
+	{ "drain", "[expire|cancel]", "expire all armed timers now (default), or cancel them", 0, 1,
 	  cmd_drain },
-	{ "stats", "", "what the wheel has done so far", 0, 0, cmd_stats },
+	{ "stats", "", "show the counters of the wheel", 0, 0, cmd_stats },
 	{ "sleep", "DURATION", "print expirations for this long", 1, 1, cmd_sleep },
-	{ "wait", "[N]", "until N came, or all", 0, 1, cmd_wait },
-	{ "help", "", "this", 0, 0, cmd_help },
-	{ "quit", "", "end; the timers end with the wheel", 0, 0, cmd_quit },
+	{ "wait", "[N]", "print N expirations, or all that can still come", 0, 1, cmd_wait },
+	{ "help", "", "list the commands", 0, 0, cmd_help },
+	{ "quit", "", "leave the shell, which ends all timers", 0, 0, cmd_quit },
 };
 
 static int cmd_help(struct shell *sh, char **word)
@@ -435,7 +435,7 @@ static int run_line(struct shell *sh, char *line)
 			return failed(sh, STATUS_USAGE, NULL, "too many words");
 		return c->run(sh, word);
 	}
-	return failed(sh, STATUS_USAGE, NULL, "unknown command; there is \"help\"");
+	return failed(sh, STATUS_USAGE, NULL, "unknown command: try \"help\"");
 }
 
 /* Runs the whole lines that were read. Returns the status to end with. */
@@ -554,13 +554,14 @@ static int run_shell(const struct verb *verb, int argc, char **argv)
 const struct verb verb_shell = {
 	.name = "shell",
 	.args = "",
-	.summary = "Hold a wheel, and do what stdin says: add, rearm, cancel, list ...",
-	.help = "One command a line; the command \"help\" lists them; # begins a comment.\n"
-		"Ends at the end of stdin, with status 0 whatever failed, but with -e.\n"
+	.summary = "Keep a wheel open, and run commands from stdin: add, rearm, list ...",
+	.help = "Reads one command per line, where # begins a comment. The command \"help\" lists\n"
+		"all commands. The shell exits at the end of stdin, with status 0 even if\n"
+		"commands have failed, unless you use -e.\n"
 		"\n"
-		"  -e, --errexit         end at the first command that fails, with its status:\n"
+		"  -e, --errexit         exit at the first command that fails, with its status:\n"
 		"                        2 usage, 5 no such timer, 6 limit, 124 nothing came\n"
-		"  -F, --format=FORMAT   how to print expirations, see monitor --help\n",
+		"  -F, --format=FORMAT   how to print expirations: see monitor --help\n",
 	.longopts = options,
 	.run = run_shell,
 };

@@ -160,9 +160,9 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 	if (optind < argc) {
 		why = parse_duration(argv[optind], strlen(argv[optind]), &interval);
 		if (!why && !interval)
-			why = "an interval of nothing";
+			why = "the interval must be above 0";
 		if (!why && interval > 86400 * NSEC_PER_SEC)
-			why = "longer than a day";
+			why = "the interval must not be longer than a day";
 		if (why)
 			usage_error(verb, "%s: %s", argv[optind], why);
 		optind++;
@@ -171,9 +171,9 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 	if (optind < argc)
 		count = number_option(verb, "COUNT", argv[optind++], ~0U);
 	if (optind < argc)
-		usage_error(verb, "INTERVAL and COUNT, not more");
+		usage_error(verb, "there may be no more arguments than INTERVAL and COUNT");
 	if (target.pid && load.count)
-		usage_error(verb, "--add is for a wheel of its own, not for --pid");
+		usage_error(verb, "--add cannot be used with --pid");
 	if (!load.count)
 		load_add(&load, verb, DEFAULT_LOAD);
 
@@ -196,15 +196,16 @@ const struct verb verb_stat = {
 	.name = "stat",
 	.args = "[--add TIMER]... [INTERVAL [COUNT]]",
 	.summary = "Put a load on a wheel and print its counters every interval.",
-	.help = "expired, moved, cascaded and wakeups count within the interval, as do the\n"
-		"percentiles of the lateness; worst is since the wheel was opened, and so are all\n"
-		"counters of --json.\n"
-		"At the end, or on SIGINT or SIGTERM, comes the histogram of the lateness.\n"
-		"INTERVAL is a DURATION; without COUNT there is no end, without\n"
-		"INTERVAL one row after 1s.\n"
+	.help = "The columns expired, moved, cascaded and wakeups and the percentiles refer to\n"
+		"the interval. The worst lateness and all counters of --json refer to the time\n"
+		"since the wheel was opened. At the end, or on SIGINT or SIGTERM, the verb prints\n"
+		"a histogram of the lateness. INTERVAL is a DURATION. Without a COUNT the verb\n"
+		"goes on until it is interrupted, and without an INTERVAL it prints one row\n"
+		"after 1s.\n"
 		"\n"
-		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n"
-		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
+		"  -a, --add=TIMER       the load (default: " DEFAULT_LOAD "):\n"
+		"                        see monitor --help\n"
+		"  -p, --pid=PID[:FD]    show the wheel of this process instead, until it ends\n",
 	.negative = "an interval or a count cannot be negative",
 	.longopts = options,
 	.run = run_stat,

@@ -187,23 +187,25 @@ print:
 const struct verb verb_task = {
 	.name = "task",
 	.args = "add|list QUEUE | get|move|cancel|run|replay QUEUE ID",
-	.summary = "Tasks of twheeld: add, look at, move or cancel them.",
+	.summary = "Add, show, move or cancel tasks of twheeld.",
 	.help =
 		"Options of add:\n"
-		"      --id=ID           its id; made up if it is absent\n"
-		"      --at=TIME         due: RFC 3339 or Unix milliseconds; also of move\n"
-		"      --in=DURATION     due after this delay; also of move\n"
-		"      --every=DURATION  its period\n"
+		"      --id=ID           id of the task (default: the daemon makes one up)\n"
+		"      --at=TIME         when it is due, in RFC 3339 or Unix milliseconds; also\n"
+		"                        for move\n"
+		"      --in=DURATION     when it is due, as a delay from now; also for move\n"
+		"      --every=DURATION  period of a task that repeats\n"
 		"      --url=URL         what to call; none for a pull queue\n"
-		"      --method=METHOD   default: POST\n"
+		"      --method=METHOD   the HTTP method (default: POST)\n"
 		"      --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
-		"      --payload=JSON    the body; - reads it from stdin\n"
+		"      --payload=JSON    the body, which - reads from stdin\n"
 		"      --timeout=DURATION\n"
-		"      --keep=DURATION   how long it is readable when it is done\n"
+		"                        maximum duration of an attempt\n"
+		"      --keep=DURATION   how long the task stays readable after it is done\n"
 		"      --if-exists=WHAT  replace (default), update, keep or fail\n"
 		"Options of list:\n"
 		"      --state=STATE     scheduled (default), leased, done or dead\n"
-		"      --limit=N         default: 100\n",
+		"      --limit=N         maximum number of tasks (default: 100)\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

@@ -33,7 +33,7 @@ static const char *parse_count(const char *text, size_t len, unsigned int *count
 	for (i = 0; i < len && isdigit((unsigned char)text[i]) && value <= MAX_COUNT; i++)
 		value = value * 10 + (text[i] - '0');
 	if (i < len || !value || value > MAX_COUNT)
-		return "count is 1 to 16777216";
+		return "count must be from 1 to 16777216";
 	*count = value;
 	return NULL;
 }
@@ -45,14 +45,14 @@ static const char *parse_name(const char *text, size_t len, char name[NAME_LEN])
 	size_t i;
 
 	if (!len || len >= NAME_LEN)
-		return "a label has 1 to 23 characters";
+		return "a label must have 1 to 23 characters";
 	if (!isalpha((unsigned char)*text))
-		return "a label begins with a letter";
+		return "a label must begin with a letter";
 	for (i = 0; i < len; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
-			return "a label is made of letters, digits, '.', '_' and '-'";
+			return "a label may contain only letters, digits, '.', '_' and '-'";
 	if (*text == 't' && digits && digits == len - 1)
-		return "t and a number is what timers without a label are called";
+		return "names such as t1 are for timers without a label";
 	memcpy(name, text, len);
 	name[len] = '\0';
 	return NULL;
@@ -82,7 +82,7 @@ static const char *parse_part(const char *text, size_t len, struct spec *s)
 	}
 	if (is_word(text, len, "periodic")) {
 		if (s->flags & (TWHEEL_ABSTIME | TWHEEL_DISARMED) || !s->deadline)
-			return "\"periodic\" repeats a delay; say period=DURATION";
+			return "\"periodic\" needs a delay to repeat: use period=DURATION";
 		s->period = s->deadline;
 		s->says_period = true;
 		return NULL;
@@ -99,7 +99,7 @@ static const char *parse_part(const char *text, size_t len, struct spec *s)
 		return parse_name(text, len, s->name);
 	if (is_key(&text, &len, "count="))
 		return parse_count(text, len, &s->count);
-	return "after the first comma: periodic, period=, slack=, keep, label=, count=";
+	return "a comma may be followed by periodic, period=, slack=, keep, label= or count=";
 }
 
 /**
@@ -290,7 +290,7 @@ void load_add(struct load *l, const struct verb *verb, const char *text)
 	why = parse_spec(text, s);
 	if (!why && s->name[0] && s->count > 1 &&
 	    snprintf(NULL, 0, "%s-%u", s->name, s->count) >= NAME_LEN)
-		why = "the label is too long to have a number after it";
+		why = "the label is too long for count=, which appends a number";
 	for (i = 0; !why && i < l->count; i++)
 		if (share_name(&l->spec[i], s))
 			why = "the label is taken";

@@ -58,8 +58,8 @@ static void print_overview(FILE *out)
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
 	fprintf(out, "  %-8s %s\n\n"
-		"  -V, --version  the version of twheelctl; info has the module's\n\n%s",
-		"help", "This text; help VERB says more of a verb.", lifetime_note);
+		"  -V, --version  print the version of twheelctl; \"info\" prints the module's\n\n%s",
+		"help", "Print this text, or the help of a VERB.", lifetime_note);
 }
 
 static const struct verb *find_verb(const char *name)

@@ -170,7 +170,7 @@ static void abort_command(struct watch *s, const char *why)
 	complain("watch: %s (pid %d): %s, last sign %s ago: SIGABRT", s->name, (int)s->child, why,
 		 duration_text(since, now(s) - s->last_sign));
 	if (has_own_network(s->child))
-		hint("it is in another network namespace, from which no message reaches NOTIFY_SOCKET");
+		hint("it is in another network namespace, whose messages do not reach NOTIFY_SOCKET");
 	s->silent = true;
 	s->phase = ABORTED;
 	send_signal(s, SIGABRT);
@@ -191,7 +191,7 @@ static void expire(struct watch *s, __u64 what)
 	char rest[DURATION_LEN];
 
 	if (what == WARNING) {
-		complain("watch: %s (pid %d): silent, %s are left", s->name, (int)s->child,
+		complain("watch: %s (pid %d): silent, %s left until SIGABRT", s->name, (int)s->child,
 			 duration_text(rest, s->pretimeout));
 		return;
 	}
@@ -205,7 +205,7 @@ static void expire(struct watch *s, __u64 what)
 		kill_command(s);
 		break;
 	case KILLED:
-		complain("watch: %s (pid %d): not even SIGKILL ends it", s->name, (int)s->child);
+		complain("watch: %s (pid %d): it has survived SIGKILL", s->name, (int)s->child);
 		s->stuck = true;
 		break;
 	}
@@ -284,7 +284,7 @@ static void take_line(struct watch *s, const char *line)
 	} else if (!strcmp(line, "STOPPING=1")) {
 		sign_of_life(s, STOPPING);
 	} else if (!strcmp(line, "WATCHDOG=trigger")) {
-		abort_command(s, "it asked for this");
+		abort_command(s, "it sent WATCHDOG=trigger");
 	} else if (is_duration(line, "WATCHDOG_USEC=", &ns)) {
 		s->timeout = ns;
 		if (s->phase == RUNNING)
@@ -324,9 +324,10 @@ static bool is_trusted(struct watch *s, const struct ucred *sender)
 	    may_kill(sender->uid, s->child))
 		return true;
 	if (s->complaints++ < MAX_COMPLAINTS)
-		complain("watch: %s (pid %d): a message of pid %d, uid %u, does not count%s",
+		complain("watch: %s (pid %d): ignored a message from pid %d, uid %u%s",
 			 s->name, (int)s->child, (int)sender->pid, (unsigned int)sender->uid,
-			 s->complaints == MAX_COMPLAINTS ? "; no more of these" : "");
+			 s->complaints == MAX_COMPLAINTS ?
+			 "; further ones are not reported" : "");
 	return false;
 }
 
@@ -595,9 +596,9 @@ static void read_options(struct watch *s, const struct verb *verb, int argc, cha
 		}
 	}
 	if (!s->timeout)
-		usage_error(verb, "how long may it be silent? --timeout=DURATION");
+		usage_error(verb, "--timeout=DURATION is missing");
 	if (s->timeout < NSEC_PER_MSEC)
-		usage_error(verb, "--timeout must be 1ms at least");
+		usage_error(verb, "--timeout must be at least 1ms");
 	if (s->pretimeout >= s->timeout)
 		usage_error(verb, "--pretimeout must be below --timeout");
 	if (optind == argc)
@@ -626,14 +627,16 @@ const struct verb verb_watch = {
 	.name = "watch",
 	.args = "--timeout=DURATION [--] COMMAND...",
 	.summary = "Run a command, and kill it when it falls silent.",
-	.help = "      --timeout=DURATION     how long it may be silent; then SIGABRT\n"
-		"      --pretimeout=DURATION  print a warning this long before that\n"
-		"      --start=DURATION       how long until its first sign; default: --timeout\n"
-		"      --grace=DURATION       from SIGABRT to SIGKILL; default: 5s\n"
+	.help = "      --timeout=DURATION     maximum time without a message, before SIGABRT\n"
+		"      --pretimeout=DURATION  print a warning this long before SIGABRT\n"
+		"      --start=DURATION       maximum time until the first message (default: as\n"
+		"                             for --timeout)\n"
+		"      --grace=DURATION       time between SIGABRT and SIGKILL (default: 5s)\n"
 		"\n"
-		"The command shows life as sd_notify(3) says, by WATCHDOG=1 to $NOTIFY_SOCKET.\n"
-		"The exit status is the command's; 128+N if signal N ended it, 124 if it was\n"
-		"silent, 125 if this verb failed, 126 or 127 if the command cannot run.\n",
+		"The command shows that it is alive by sending WATCHDOG=1 to $NOTIFY_SOCKET, as\n"
+		"sd_notify(3) does. The exit status is that of the command, or 128+N if signal N\n"
+		"ended it, 124 if it was silent, 125 if twheelctl failed, and 126 or 127 if the\n"
+		"command cannot be run.\n",
 	.command_follows = true,
 	.longopts = watch_options,
 	.runs_command = true,

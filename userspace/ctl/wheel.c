@@ -371,7 +371,7 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 	if (optind < argc)
 		usage_error(verb, "unknown argument %s", argv[optind]);
 	if (p->target.pid && (p->load.count || p->random))
-		usage_error(verb, "--add and --random are for a wheel of its own, not for --pid");
+		usage_error(verb, "--add and --random cannot be used with --pid");
 	if (!p->load.count && !p->random)
 		p->random = DEFAULT_RANDOM;
 }
@@ -408,17 +408,19 @@ const struct verb verb_wheel = {
 	.name = "wheel",
 	.args = "[--add TIMER]... [--random=N]",
 	.summary = "Draw the levels of a wheel and which buckets are occupied.",
-	.help = "Each row is a level, each cell a bucket (several, where a level has more than\n"
-		"64); the present one is shown in reverse, or marked below where the terminal\n"
-		"has no color or NO_COLOR is set. At the end of a row is the number of timers\n"
-		"in it, in k or M if it is long. Drawn anew until nothing is armed or unread.\n"
+	.help = "Each row is a level, and each cell is a bucket, or several if the level has\n"
+		"more than 64. The current bucket is shown in reverse, or marked with ^ if the\n"
+		"terminal has no color or NO_COLOR is set. Each row ends with the number of its\n"
+		"timers, in k or M if it is large. The picture is drawn again and again until\n"
+		"nothing is armed or unread.\n"
 		"\n"
-		"  -a, --add=TIMER       see monitor --help\n"
-		"  -r, --random=N        N timers of random delays; default without --add: 200\n"
-		"      --once            draw one picture\n"
+		"  -a, --add=TIMER       arm a timer: see monitor --help\n"
+		"  -r, --random=N        arm N timers with random delays (default without --add:\n"
+		"                        200)\n"
+		"      --once            draw a single picture\n"
 		"  -i, --interval=DURATION\n"
-		"                        how often to draw; default: 200ms\n"
-		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
+		"                        time between two pictures (default: 200ms)\n"
+		"  -p, --pid=PID[:FD]    show the wheel of this process instead, until it ends\n",
 	.longopts = options,
 	.run = run_wheel,
 };

@@ -332,7 +332,7 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 		}
 	}
 	if (w->lease < NSEC_PER_SEC)
-		usage_error(verb, "--lease is 1s or more");
+		usage_error(verb, "--lease must be at least 1s");
 	if (optind == argc)
 		usage_error(verb, "the queue is missing");
 	w->queue = argv[optind++];
@@ -371,12 +371,15 @@ const struct verb verb_worker = {
 	.args = "QUEUE [--] COMMAND [ARGUMENT]...",
 	.summary = "Run a command for each task of a pull queue of twheeld.",
 	.help =
-		"The payload is on its stdin; TWHEEL_QUEUE, TWHEEL_TASK and TWHEEL_ATTEMPT are in\n"
-		"its environment. Exit status 0: done. 65: dead. 75 or another: repeat.\n"
+		"The command gets the payload on stdin, and TWHEEL_QUEUE, TWHEEL_TASK and\n"
+		"TWHEEL_ATTEMPT in its environment. If its exit status is 0, the task is done; if\n"
+		"it is 65, the task is dead; if it is 126 or 127, the task is given back. After\n"
+		"any other status, the task is tried again.\n"
 		"\n"
-		"      --lease=DURATION  default: 30s; renewed while the command runs\n"
-		"      --wait=DURATION   how long one request waits, default: 20s\n"
-		"  -n, --num-tasks=N     ends after N tasks\n",
+		"      --lease=DURATION  how long a task belongs to the worker, which renews the\n"
+		"                        lease while the command runs (default: 30s)\n"
+		"      --wait=DURATION   how long a request waits for tasks (default: 20s)\n"
+		"  -n, --num-tasks=N     exit after N tasks\n",
 	.command_follows = true,
 	.longopts = options,
 	.remote = true,
