@@ -198,7 +198,7 @@ def reload_fixed():
     x = Configured(text)
     write("tokens-b", "second-token-0123456789\n")
     changed = f"token-file = {file}\nlane-max = 7\n\nprefix = other:\nwait-replicas = 1\n"
-    why = "only a restart changes it"
+    why = "only a restart can change this"
     equal(sorted(x.reload(changed + "tick = 1ms\n")), [
         f"{KEPT}{x.path}:4: prefix: {why}", f"{KEPT}{x.path}:5: wait-replicas: {why}",
         f"{KEPT}{x.path}:6: tick: {why}"])
@@ -219,7 +219,7 @@ def reload_wrong():
     x = Configured(f"token-file = {file}\n")
     secret = write("secret-c", "whsec_short\n")
     for text, reason in (
-            (f"token-file = {file}\nlease = 3s\n", f"{x.path}:2: lease: \"3s\": the least is 6s"),
+            (f"token-file = {file}\nlease = 3s\n", f"{x.path}:2: lease: \"3s\": must be at least 6s"),
             (f"token-file = {file}\nleese = 9s\n", f"{x.path}:2: unknown key \"leese\""),
             (f"token-file = {file}\nsecret-file = {secret}\n",
              f"{x.path}:2: secret-file: {secret}:1: base64 needs its padding"),
@@ -229,7 +229,7 @@ def reload_wrong():
         equal(x.tcp("first-token-0123456789", "GET", "/v1/queues")[0], 200)
     write("tokens-c", "first-token-0123456789\nshort\n")
     equal(x.reload(f"token-file = {file}\n"), [
-        f"{KEPT}{x.path}:1: token-file: {file}:2: a token has at least 16 characters"])
+        f"{KEPT}{x.path}:1: token-file: {file}:2: a token must have at least 16 characters"])
     os.unlink(x.path)
     equal(x.reload(), [f"{KEPT}{x.path}: No such file or directory"])
     equal(x.tcp("first-token-0123456789", "GET", "/v1/queues")[0], 200)
@@ -290,7 +290,7 @@ def reload_notify():
                     return text
         equal(next_but_watchdog(), "READY=1")
         for text, want in (("", USED), ("lease = 1s\n", f"{KEPT}{x.path}:1: lease: \"1s\": "
-                                        "the least is 6s")):
+                                        "must be at least 6s")):
             before = time.monotonic_ns() // 1000
             x.reload(text)
             said = next_but_watchdog()

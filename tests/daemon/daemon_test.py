@@ -1333,7 +1333,7 @@ def flapping():
     assert killed > 5, killed
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
     # How the connection broke makes a difference.
-    lines = [x for x in d.text().splitlines() if "no Redis: " in x or "Redis again" in x]
+    lines = [x for x in d.text().splitlines() if "cannot use Redis: " in x or "Redis again" in x]
     assert len(lines) == len(set(lines)) and len(lines) > 1, lines
     link.close()
     equal(d.end(), 0)
@@ -1504,7 +1504,7 @@ def old_redis():
         p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{path}", "--check"],
                            capture_output=True, text=True, timeout=20)
     equal(p.returncode, 1)
-    assert "Redis has the version 6.2.14, and twheeld needs 7.0" in p.stderr, p.stderr
+    assert "Redis has the version 6.2.14, but twheeld needs 7.0" in p.stderr, p.stderr
 
 
 @test("D16: a full queue answers 429; a full Redis answers 503, and its tasks still run")
@@ -1930,7 +1930,7 @@ def stop_delay():
     # The worker's next request waits before it gets 503, so the worker does not spin.
     status, head, _ = kept.raw("POST", f"{q}/reserve", {"wait": "20s"})
     equal((status, head["Connection"], head["Retry-After"]), (503, "close", "1"))
-    assert unready(d.client()) == "twheeld stops"
+    assert unready(d.client()) == "twheeld is stopping"
     equal(d.client().call("PUT", f"{q}/tasks/x", {"in": "1h"})[0], 201)
     socket.create_connection(("127.0.0.1", port), 1).close()
     equal(d.process.wait(timeout=10), 0)
@@ -2313,7 +2313,7 @@ def command_line():
             assert f"\n.Sh {section}\n" in page, section
     p = run("--redis=unix:/nowhere", "--check")
     equal(p.returncode, 1)
-    equal(p.stderr, "no Redis: unix:/nowhere: No such file or directory\n")
+    equal(p.stderr, "cannot use Redis: unix:/nowhere: No such file or directory\n")
 
 
 @test("the log has a line for a task's first failure and for its death, with queue, id, host and "

@@ -226,7 +226,7 @@ static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t
 	if (!clock_sample(&d->clock[node], us, sent, received) && known)
 		return;
 	if (known)
-		log_often(LOG_WARNING, "a clock was set: all held tasks are armed anew");
+		log_often(LOG_WARNING, "a clock was set: all held tasks are armed again");
 	attempt_rearm_all(d);
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++)
@@ -294,7 +294,7 @@ static void on_up(void *arg, unsigned int node, bool changed)
 		log_line(LOG_NOTICE, "connected to Redis");
 	} else {
 		log_often(LOG_NOTICE, "connected to Redis again%s", changed ?
-			  ", which was started anew or is another one" : "");
+			  ", which has restarted or been replaced" : "");
 	}
 	d->whole |= store_whole(d->store);
 	if (d->check_only) {
@@ -328,7 +328,7 @@ static void on_down(void *arg, const char *why)
 	}
 	/* A check says it in the end. */
 	if (!d->check_only && (why || !d->complained))
-		log_often(LOG_ERR, "no Redis: %s", store_text(d->store));
+		log_often(LOG_ERR, "cannot use Redis: %s", store_text(d->store));
 	d->complained = true;
 }
 
@@ -422,7 +422,7 @@ static void say_stopping(const struct daemon *d)
 
 static void stop(struct daemon *d)
 {
-	log_line(LOG_NOTICE, "stops: %u requests run", d->running);
+	log_line(LOG_NOTICE, "stopping: %u requests are running", d->running);
 	d->stopping = true;
 	d->stop_by = alarms_now(d->alarms) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
 	alarm_arm(d->alarms, &d->stop_timer, d->stop_by);
@@ -541,12 +541,12 @@ static int start_loop(struct daemon *d)
 	int ret = alarms_open(&d->alarms, d->config.tick_ns);
 
 	if (ret) {
-		log_line(LOG_ERR, "no wheel: %s", strerror(-ret));
+		log_line(LOG_ERR, "cannot open a wheel: %s", strerror(-ret));
 		return -1;
 	}
 	d->loop = loop_new(d->alarms);
 	if (!d->loop) {
-		log_line(LOG_ERR, "no epoll: %s", strerror(errno));
+		log_line(LOG_ERR, "cannot create an epoll descriptor: %s", strerror(errno));
 		return -1;
 	}
 	d->holder = random_id();
@@ -622,7 +622,7 @@ static void check_ends(struct alarm *a, uint64_t now)
 	struct daemon *d = container_of(a, struct daemon, stop_timer);
 
 	(void)now;
-	log_line(LOG_ERR, "no Redis: %s", store_text(d->store));
+	log_line(LOG_ERR, "cannot use Redis: %s", store_text(d->store));
 	d->exit_code = 1;
 	loop_stop(d->loop);
 }

@@ -77,47 +77,48 @@ static const struct {
 	{ "leese = 20s\n", "f:1: unknown key \"leese\"" },
 	{ " = 20s\n", "f:1: unknown key \"\"" },
 	{ "lease =\n", "f:1: lease: \"\": empty" },
-	{ "lease = 3s\n", "f:1: lease: \"3s\": the least is 6s" },
-	{ "lease = 1h\n", "f:1: lease: \"1h\": the most is 15m" },
+	{ "lease = 3s\n", "f:1: lease: \"3s\": must be at least 6s" },
+	{ "lease = 1h\n", "f:1: lease: \"1h\": must be at most 15m" },
 	{ "lease = soon\n",
 	  "f:1: lease: \"soon\": not a duration (try 250ms, 5s, 1h30m)" },
-	{ "max-lost = 0\n", "f:1: max-lost: \"0\": the least is 1" },
-	{ "batch = 129\n", "f:1: batch: \"129\": the most is 128" },
+	{ "max-lost = 0\n", "f:1: max-lost: \"0\": must be at least 1" },
+	{ "batch = 129\n", "f:1: batch: \"129\": must be at most 128" },
 	{ "batch = 12x\n", "f:1: batch: \"12x\": not a number" },
 	{ "hold-bytes = 64X\n", "f:1: hold-bytes: \"64X\": not a size (try 65536, 64K, 64M)" },
-	{ "ahead = 6s\n", "f:1: ahead: \"6s\": the most is 5s" },
+	{ "ahead = 6s\n", "f:1: ahead: \"6s\": must be at most 5s" },
 	{ "dead-keep = 30\n", "f:1: dead-keep: \"30\": " NEEDS_UNIT },
 	{ "dead-keep = 1week 2days\nstop-timeout = 1min 30s\nahead = 0\n", NULL },
 	{ "tick = 131072\n", "f:1: tick: \"131072\": " NEEDS_UNIT },
 	{ "tick = 100us\n", NULL },
-	{ "tick = 999ns\n", "f:1: tick: \"999ns\": the least is 1000ns" },
+	{ "tick = 999ns\n", "f:1: tick: \"999ns\": must be at least 1000ns" },
 	{ "log-level = warning\n", NULL },
-	{ "log-level = debug\n", "f:1: log-level: \"debug\": not err, warning, notice or info" },
-	{ "strict = maybe\n", "f:1: strict: \"maybe\": neither yes nor no" },
-	{ "prefix = a b\n", "f:1: prefix: \"a b\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
-	{ "prefix = {a}\n", "f:1: prefix: \"{a}\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
+	{ "log-level = debug\n", "f:1: log-level: \"debug\": must be err, warning, notice or info" },
+	{ "strict = maybe\n", "f:1: strict: \"maybe\": must be yes or no" },
+	{ "prefix = a b\n", "f:1: prefix: \"a b\": a prefix may contain only A-Z, a-z, 0-9 and _:.-" },
+	{ "prefix = {a}\n", "f:1: prefix: \"{a}\": a prefix may contain only A-Z, a-z, 0-9 and _:.-" },
 	{ "prefix =\n", "f:1: prefix: \"\": empty" },
 	{ "prefix = abcdefghijklmnopqrstuvwxyz0123456789\n",
 	  "f:1: prefix: \"abcdefghijklmnopqrstuvwxyz0123456789\": too long" },
-	{ "redis-tls = perhaps\n", "f:1: redis-tls: \"perhaps\": neither yes nor no" },
-	{ "redis-tls-name = a b\n", "f:1: redis-tls-name: \"a b\": a name has no space" },
-	{ "redis-user = a b\n", "f:1: redis-user: \"a b\": a name has no space" },
+	{ "redis-tls = perhaps\n", "f:1: redis-tls: \"perhaps\": must be yes or no" },
+	{ "redis-tls-name = a b\n", "f:1: redis-tls-name: \"a b\": a name must not contain spaces" },
+	{ "redis-user = a b\n", "f:1: redis-user: \"a b\": a name must not contain spaces" },
 	{ networks, NULL },
 	{ "callback-allow = 10.0.0.1/8\n",
-	  "f:1: callback-allow: \"10.0.0.1/8\": a bit is set behind the prefix" },
+	  "f:1: callback-allow: \"10.0.0.1/8\": a bit is set after the prefix" },
 	{ addresses, NULL },
 	{ "listen = example.com:1\n",
 	  "f:1: listen: \"example.com:1\": not ADDRESS:PORT, [IPV6]:PORT or unix:PATH" },
 	{ "listen = 127.0.0.1\n", "f:1: listen: \"127.0.0.1\": the port is missing" },
-	{ "listen = 127.0.0.1:0\n", "f:1: listen: \"127.0.0.1:0\": a port is 1 to 65535" },
-	{ "listen = 127.0.0.1:65536\n", "f:1: listen: \"127.0.0.1:65536\": a port is 1 to 65535" },
+	{ "listen = 127.0.0.1:0\n", "f:1: listen: \"127.0.0.1:0\": a port must be from 1 to 65535" },
+	{ "listen = 127.0.0.1:65536\n",
+	  "f:1: listen: \"127.0.0.1:65536\": a port must be from 1 to 65535" },
 	{ "listen = [::1\n", "f:1: listen: \"[::1\": \"[\" without \"]\"" },
 	{ "listen = unix:x\n", "f:1: listen: \"unix:x\": unix: needs an absolute path" },
 	{ "redis = http://x\n", "f:1: redis: \"http://x\": "
 	  "not unix:PATH, redis://, rediss://, sentinel:// or cluster://" },
 	{ "tick = \x1b[31m\n", "f:1: tick: \"?[31m\": not a duration (try 250ms, 5s, 1h30m)" },
-	{ "hold-bytes = 1023K\n", "f:1: hold-bytes: \"1023K\": the least is 1M" },
-	{ "hold-bytes = 1025G\n", "f:1: hold-bytes: \"1025G\": the most is 1048576M" },
+	{ "hold-bytes = 1023K\n", "f:1: hold-bytes: \"1023K\": must be at least 1M" },
+	{ "hold-bytes = 1025G\n", "f:1: hold-bytes: \"1025G\": must be at most 1048576M" },
 };
 
 /* Reads the defaults, and then @len bytes of a file. */
@@ -170,20 +171,20 @@ static const struct {
 	{ "unix:redis.sock", "unix: needs an absolute path", 0, NULL, 0, 0 },
 	{ "redis://", "the host is missing", 0, NULL, 0, 0 },
 	{ "redis://:6379", "the host is missing", 0, NULL, 0, 0 },
-	{ "redis://a:b", "a port is 1 to 65535", 0, NULL, 0, 0 },
-	{ "redis://a/70000", "a database is 0 to 65535", 0, NULL, 0, 0 },
-	{ "redis://a/x", "a database is 0 to 65535", 0, NULL, 0, 0 },
+	{ "redis://a:b", "a port must be from 1 to 65535", 0, NULL, 0, 0 },
+	{ "redis://a/70000", "a database must be from 0 to 65535", 0, NULL, 0, 0 },
+	{ "redis://a/x", "a database must be from 0 to 65535", 0, NULL, 0, 0 },
 	{ "redis://a b", "not a host name", 0, NULL, 0, 0 },
-	{ "redis://u:p@a", "user and password go to redis-user and redis-password-file", 0,
+	{ "redis://u:p@a", "use redis-user and redis-password-file for user and password", 0,
 	  NULL, 0, 0 },
 	{ "redis://[zz]:1", "not an IPv6 address", 0, NULL, 0, 0 },
 	{ "redis://[::1]x", "not HOST:PORT", 0, NULL, 0, 0 },
-	{ "redis://a,b", "one host only; cluster:// takes more", 0, NULL, 0, 0 },
+	{ "redis://a,b", "only sentinel:// and cluster:// can name several hosts", 0, NULL, 0, 0 },
 	{ "sentinel://a:1", "the name of the master is missing", 0, NULL, 0, 0 },
 	{ "sentinel://a:1/", "the name of the master is missing", 0, NULL, 0, 0 },
 	{ "sentinel:///m", "the host is missing", 0, NULL, 0, 0 },
 	{ "cluster://a,", "the host is missing", 0, NULL, 0, 0 },
-	{ "cluster://a/1", "a cluster has one database only", 0, NULL, 0, 0 },
+	{ "cluster://a/1", "a cluster has only one database", 0, NULL, 0, 0 },
 	{ "", "not unix:PATH, redis://, rediss://, sentinel:// or cluster://", 0, NULL, 0, 0 },
 };
 
@@ -223,32 +224,33 @@ static const struct {
 	const char *err;
 } lines[] = {
 	{ "lease = 20s", { "--lease=30s" }, NULL },
-	{ "", { "--lease=3s" }, "--lease: \"3s\": the least is 6s" },
+	{ "", { "--lease=3s" }, "--lease: \"3s\": must be at least 6s" },
 	{ "", { "--lease" }, "--lease: needs a value: --lease=VALUE" },
 	{ "", { "--leese=3s" }, "unknown option \"--leese=3s\"" },
 	{ "", { "lease" }, "unknown argument \"lease\"" },
 	{ "", { "-x" }, "unknown argument \"-x\"" },
 	{ "listen = 0.0.0.0:1", { NULL }, "CONF:1: listen: \"0.0.0.0:1\": "
-	  "an address that others reach needs token-file" },
+	  "an address that other machines can reach needs token-file" },
 	{ "listen = 0.0.0.0:1\ntoken-file = TOKEN", { NULL }, NULL },
 	{ "listen = 0.0.0.0:1", { "--listen=127.0.0.1:2", "--listen=unix:/x" }, NULL },
 	{ "", { "--listen=[::]:1" }, "--listen: \"[::]:1\": "
-	  "an address that others reach needs token-file" },
-	{ "redis-user = me", { NULL }, "CONF:1: redis-user: a user needs redis-password-file" },
+	  "an address that other machines can reach needs token-file" },
+	{ "redis-user = me", { NULL },
+	  "CONF:1: redis-user: a user needs a password: set redis-password-file" },
 	{ "sentinel-user = me", { NULL },
-	  "CONF:1: sentinel-user: a user needs sentinel-password-file" },
+	  "CONF:1: sentinel-user: a user needs a password: set sentinel-password-file" },
 	{ "", { "--secret-file=/nonexistent" },
 	  "--secret-file: /nonexistent: No such file or directory" },
 	{ "secret-file = SECRET", { NULL }, NULL },
 	{ "secret-file = TOKEN", { NULL },
-	  "CONF:1: secret-file: TOKEN:1: a secret begins with whsec_" },
+	  "CONF:1: secret-file: TOKEN:1: a secret must begin with whsec_" },
 	{ "redis = rediss://h\nredis-tls-ca-file = /ca", { NULL }, NULL },
 	{ "redis = cluster://h\nredis-tls = yes\nredis-tls-name = n", { NULL }, NULL },
 	{ "redis = cluster://h\nredis-tls-name = n", { NULL }, "CONF:2: redis-tls-name: "
-	  "there is no TLS without rediss:// or redis-tls = yes" },
-	{ "redis-tls = yes", { NULL }, "CONF:1: redis-tls: a Unix socket has no TLS" },
+	  "this needs rediss:// or redis-tls = yes" },
+	{ "redis-tls = yes", { NULL }, "CONF:1: redis-tls: a Unix socket does not use TLS" },
 	{ "redis = rediss://h", { "--redis-tls-cert-file=/c" },
-	  "--redis-tls-cert-file: a certificate and its key need each other" },
+	  "--redis-tls-cert-file: a certificate needs its key, and a key its certificate" },
 };
 
 /* Replaces CONF, TOKEN and SECRET in a text. */
@@ -325,7 +327,8 @@ static void check_credentials(void)
 	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - token), token);
 	unsetenv("CREDENTIALS_DIRECTORY");
 	ok(read_line(line, none, &args, err) && strstr(err, ":2: token-file: ") &&
-	   strstr(err, "the unit has no LoadCredential="), "a credential without a unit: %s", err);
+	   strstr(err, "CREDENTIALS_DIRECTORY is not set: the unit needs LoadCredential="),
+	   "a credential without a unit: %s", err);
 	setenv("CREDENTIALS_DIRECTORY", dir, 1);
 	ok(!read_line(line, none, &args, err) && c.tokens == 2, "a token is a credential: %s", err);
 	config_place(&args, "token-file: no good", err);
@@ -365,9 +368,9 @@ static void check_values(void)
 		const char *why;
 	} rows[] = {
 		{ "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", NULL },
-		{ "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", "a secret begins with whsec_" },
-		{ "whsec_", "a secret has 24 to 64 bytes" },
-		{ "whsec_MDEy", "a secret has 24 to 64 bytes" },
+		{ "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", "a secret must begin with whsec_" },
+		{ "whsec_", "a secret must have 24 to 64 bytes" },
+		{ "whsec_MDEy", "a secret must have 24 to 64 bytes" },
 		{ "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI", "base64 needs its padding" },
 		{ "whsec_MDEy*zQ1Njc4OTAxMjM0NTY3ODkwMTIz", "not base64" },
 	};
@@ -407,10 +410,10 @@ static void check_levels(void)
 }
 
 #define T	"0123456789abcdef"
-#define LINE	"a line is NAME TOKEN VERBS QUEUES, or a token alone"
-#define NAME	"the name of a token has 1 to 64 of A-Za-z0-9_.@-"
-#define VERBS	"the verbs are read, put, work and admin, with commas between"
-#define QUEUES	"the queues are names, in which * and ? may stand, with commas between"
+#define LINE	"a line must be NAME TOKEN VERBS QUEUES, or a single token"
+#define NAME	"the name of a token must be 1 to 64 of A-Za-z0-9_.@-"
+#define VERBS	"verbs are read, put, work and admin, separated by commas"
+#define QUEUES	"queues are names, which may contain * and ?, separated by commas"
 
 /* A line of a token file, the reason why it is refused, and what it yields. */
 static const struct {
@@ -428,8 +431,8 @@ static const struct {
 	{ "a " T " read", LINE },
 	{ "a " T " read q more", LINE },
 	{ "a/b " T " read q", NAME },
-	{ "a short read q", "a token has at least 16 characters" },
-	{ "a " T "\x7f read q", "a token has printable characters without spaces only" },
+	{ "a short read q", "a token must have at least 16 characters" },
+	{ "a " T "\x7f read q", "a token may contain only printable characters, and no spaces" },
 	{ "a " T " write q", VERBS },
 	{ "a " T " read,, q", VERBS },
 	{ "a " T " read, q", VERBS },
@@ -487,7 +490,7 @@ static void check_bearers(void)
 	ok(!bearer_parse(line, &t), "a token may have 255 characters");
 	line[255] = 'x';
 	line[256] = '\0';
-	is_text(bearer_parse(line, &t), "a token has at most 255 characters",
+	is_text(bearer_parse(line, &t), "a token must have at most 255 characters",
 		"a token may not have 256 characters");
 }
 
@@ -531,7 +534,7 @@ static void check_changes(void)
 		ok(!read_line(changes[i].next, none, &args, err),
 		   "the changed file %zu is read", i);
 		fixed = config_fixed(&now, &c, &args, &at, err);
-		snprintf(why, sizeof(why), "%sonly a restart changes it",
+		snprintf(why, sizeof(why), "%sonly a restart can change this",
 			 changes[i].err ? changes[i].err : "");
 		is_text(fixed ? err : NULL,
 			changes[i].err ? fill(want, sizeof(want), why) : NULL,

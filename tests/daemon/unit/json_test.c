@@ -16,7 +16,7 @@
 static struct api_error err;
 static struct queue_settings push, pull;
 
-#define NO_UNIT		"must be a text with a unit (ms, s, min, h, d): \"30s\""
+#define NO_UNIT		"must be a string with a unit (ms, s, min, h, d), such as \"30s\""
 #define BARE_UNIT	"a duration needs a unit: ns, us, ms, s, min, h, d or w"
 #define BARE		"a bare number is Unix milliseconds, 100000000000 or more"
 #define CB	"'callback':{'url':'http://a'}"
@@ -118,11 +118,11 @@ static const struct {
 	{ "{'callback':'http://a'}", "callback", "must be an object" },
 	{ "{'callback':{}}", "callback.url", "is missing" },
 	{ "{'callback':{'url':'gopher://a'}}", "callback.url",
-	  "a URL begins with http:// or https://" },
+	  "a URL must begin with http:// or https://" },
 	{ "{'callback':{'url':'http://a\\nb'}}", "callback.url", NULL },
 	{ "{'callback':{'url':'http://a\\u0000b'}}", "",
-	  "a string has no NUL: line 1, column 36" },
-	{ "{'\\u0000':1}", "", "a string has no NUL: line 1, column 9" },
+	  "a string must not contain NUL: line 1, column 36" },
+	{ "{'\\u0000':1}", "", "a string must not contain NUL: line 1, column 9" },
 	{ "{'callback':{'url':7}}", "callback.url", "must be a string" },
 	{ "{'callback':{'url':'http://a','method':'PUT'}}", NULL, NULL },
 	{ "{'callback':{'url':'http://a','method':'put'}}", "callback.method",
@@ -134,7 +134,7 @@ static const struct {
 	{ "{'callback':{'url':'http://a','headers':{'Host':'b'}}}", "callback.headers.Host",
 	  "a task may not set this header" },
 	{ "{'callback':{'url':'http://a','headers':{'X':'a\\r\\nb'}}}", "callback.headers.X",
-	  "a header has a control character" },
+	  "a header contains a control character" },
 	{ "{'callback':{'url':'http://a','headers':{'X Y':'b'}}}", "callback.headers.X Y",
 	  NULL },
 	{ "{'callback':{'url':'http://a','headers':{'X':1}}}", "callback.headers.X",

@@ -54,7 +54,7 @@ static const char *read_verbs(const char *list, unsigned int *verbs)
 			if (strlen(names[i]) == len && !memcmp(one, names[i], len))
 				break;
 		if (i == BEARER_VERBS)
-			return "the verbs are read, put, work and admin, with commas between";
+			return "verbs are read, put, work and admin, separated by commas";
 		*verbs |= 1U << i;
 	} while (*list || list[-1] == ',');
 	return NULL;
@@ -66,7 +66,7 @@ static const char *read_queues(const char *list, char *queues, size_t room)
 		return "the list of queues is too long";
 	if (!has_only(list, "*?,") || *list == ',' || list[strlen(list) - 1] == ',' ||
 	    strstr(list, ",,"))
-		return "the queues are names, in which * and ? may stand, with commas between";
+		return "queues are names, which may contain * and ?, separated by commas";
 	memcpy(queues, list, strlen(list) + 1);
 	return NULL;
 }
@@ -102,13 +102,13 @@ const char *bearer_parse(const char *line, struct bearer *t)
 		word[1] = word[0];
 		word[0] = "token";
 	} else if (n != WORDS) {
-		return "a line is NAME TOKEN VERBS QUEUES, or a token alone";
+		return "a line must be NAME TOKEN VERBS QUEUES, or a single token";
 	}
 	if (strlen(word[0]) > BEARER_NAME_MAX || !has_only(word[0], ".@"))
-		return "the name of a token has 1 to 64 of A-Za-z0-9_.@-";
+		return "the name of a token must be 1 to 64 of A-Za-z0-9_.@-";
 	why = token_refused(word[1]);
 	if (!why && strlen(word[1]) >= sizeof(new.text))
-		why = "a token has at most 255 characters";
+		why = "a token must have at most 255 characters";
 	if (!why && n == WORDS)
 		why = read_verbs(word[2], &new.verbs);
 	if (!why && n == WORDS)

@@ -111,12 +111,12 @@ static const char usage[] =
 	"Run delayed tasks that Redis holds.\n"
 	"\n"
 	"  -c FILE        read this file (default: " CONFIG_FILE ")\n"
-	"  --KEY=VALUE    as a line \"KEY = VALUE\" of the file, and wins over it\n"
-	"  --check        test the configuration and Redis, then exit\n"
+	"  --KEY=VALUE    set a key, which overrides the line \"KEY = VALUE\" of the file\n"
+	"  --check        test the configuration and the connection to Redis, then exit\n"
 	"  --version      print the version and exit\n"
 	"  -h, --help     print this text and exit\n"
 	"\n"
-	"twheeld.conf(5) describes the keys. These are they, with their defaults:\n";
+	"These are the keys with their defaults, which twheeld.conf(5) describes:\n";
 
 const char *config_usage(void)
 {
@@ -217,11 +217,11 @@ static int set_number(struct reader *r, const struct key *key, int from, const c
 		return fail(r, key, from, "\"%s\": %s", text, why);
 	if (value < key->min) {
 		bound_text(bound, sizeof(bound), key, key->min);
-		return fail(r, key, from, "\"%s\": the least is %s", text, bound);
+		return fail(r, key, from, "\"%s\": must be at least %s", text, bound);
 	}
 	if (value > key->max) {
 		bound_text(bound, sizeof(bound), key, key->max);
-		return fail(r, key, from, "\"%s\": the most is %s", text, bound);
+		return fail(r, key, from, "\"%s\": must be at most %s", text, bound);
 	}
 	if (key->type == KEY_NUMBER)
 		*(unsigned int *)field = (unsigned int)value;
@@ -237,7 +237,7 @@ static const char *set_bool(const char *text, bool *value)
 	else if (!strcmp(text, "no") || !strcmp(text, "false") || !strcmp(text, "off"))
 		*value = false;
 	else
-		return "neither yes nor no";
+		return "must be yes or no";
 	return NULL;
 }
 
@@ -257,7 +257,7 @@ static const char *set_level(const char *text, int *level)
 		*level = levels[i].level;
 		return NULL;
 	}
-	return "not err, warning, notice or info";
+	return "must be err, warning, notice or info";
 }
 
 static const char *set_text(const char *text, char *field, size_t len)
@@ -279,7 +279,7 @@ static const char *set_path(const char *text, char *field, size_t len)
 		return set_text(text, field, len);
 	dir = getenv("CREDENTIALS_DIRECTORY");
 	if (!dir)
-		return "the unit has no LoadCredential=";
+		return "CREDENTIALS_DIRECTORY is not set: the unit needs LoadCredential=";
 	return (size_t)snprintf(field, len, "%s/%s", dir, text + skip) < len ? NULL : "too long";
 }
 
@@ -374,7 +374,7 @@ static int set_key(struct reader *r, const struct key *key, int from, const char
 		why = redis_url_parse(text, &r->c->redis);
 		break;
 	case KEY_WORD:
-		why = strpbrk(text, " \t") ? "a name has no space" :
+		why = strpbrk(text, " \t") ? "a name must not contain spaces" :
 		      set_text(text, field, sizeof(r->c->redis_user));
 		break;
 	default:
@@ -565,18 +565,18 @@ static int finish_tls(struct reader *r)
 	size_t i;
 
 	if (c->redis_tls && c->redis.kind == REDIS_UNIX)
-		return fail(r, key, r->from[key - keys], "a Unix socket has no TLS");
+		return fail(r, key, r->from[key - keys], "a Unix socket does not use TLS");
 	c->redis.tls |= c->redis_tls;
 	for (i = 0; i < ARRAY_SIZE(of_tls); i++) {
 		key = key_at(of_tls[i]);
 		if (*((char *)c + key->at) && !c->redis.tls)
 			return fail(r, key, r->from[key - keys],
-				    "there is no TLS without rediss:// or redis-tls = yes");
+				    "this needs rediss:// or redis-tls = yes");
 	}
 	if (!*c->redis_tls_cert_file == !*c->redis_tls_key_file)
 		return 0;
 	key = key_at(*c->redis_tls_cert_file ? AT(redis_tls_cert_file) : AT(redis_tls_key_file));
-	return fail(r, key, r->from[key - keys], "a certificate and its key need each other");
+	return fail(r, key, r->from[key - keys], "a certificate needs its key, and a key its certificate");
 }
 
 /* The files that keys name, and the rules between keys. */
@@ -593,18 +593,18 @@ static int finish(struct reader *r)
 	key = key_at(AT(redis_user));
 	if (*r->c->redis_user && !*r->c->redis_password_file)
 		return fail(r, key, r->from[key - keys],
-			    "a user needs redis-password-file");
+			    "a user needs a password: set redis-password-file");
 	key = key_at(AT(sentinel_user));
 	if (*r->c->sentinel_user && !*r->c->sentinel_password_file)
 		return fail(r, key, r->from[key - keys],
-			    "a user needs sentinel-password-file");
+			    "a user needs a password: set sentinel-password-file");
 	if (finish_tls(r))
 		return -1;
 	key = key_at(AT(listen));
 	for (i = 0; i < r->c->listens; i++)
 		if (!r->c->listen[i].local && !r->c->tokens)
 			return fail(r, key, r->from[key - keys],
-				    "\"%s\": an address that others reach needs token-file",
+				    "\"%s\": an address that other machines can reach needs token-file",
 				    r->c->listen[i].text);
 	return 0;
 }
@@ -765,7 +765,7 @@ bool config_fixed(const struct config *now, const struct config *next,
 
 		if (!key->fixed || same_value(key, now, next))
 			continue;
-		fail(&r, key, args->from[key - keys], "only a restart changes it");
+		fail(&r, key, args->from[key - keys], "only a restart can change this");
 		return true;
 	}
 	return false;

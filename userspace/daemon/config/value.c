@@ -72,7 +72,7 @@ static const char *split_host(const char *text, size_t len, char *host, size_t r
 	memcpy(digits, p, (size_t)(end - p));
 	digits[end - p] = '\0';
 	if (parse_number(digits, &value) || !value || value > UINT16_MAX)
-		return "a port is 1 to 65535";
+		return "a port must be from 1 to 65535";
 	*port = (uint16_t)value;
 	return NULL;
 }
@@ -86,7 +86,7 @@ static const char *parse_node(const char *text, size_t len, uint16_t port,
 	bool has_port;
 
 	if (memchr(text, '@', len))
-		return "user and password go to redis-user and redis-password-file";
+		return "use redis-user and redis-password-file for user and password";
 	node->port = port;
 	why = split_host(text, len, node->host, sizeof(node->host), &node->port,
 			 &has_port);
@@ -134,9 +134,9 @@ static const char *parse_tcp(const char *text, struct redis_url *url)
 	if (why)
 		return why;
 	if (url->nodes > 1)
-		return "one host only; cluster:// takes more";
+		return "only sentinel:// and cluster:// can name several hosts";
 	if (*end && end[1] && (parse_number(end + 1, &db) || db > DB_MAX))
-		return "a database is 0 to 65535";
+		return "a database must be from 0 to 65535";
 	url->db = (unsigned int)db;
 	return NULL;
 }
@@ -151,7 +151,7 @@ static const char *parse_sentinel(const char *text, struct redis_url *url)
 		return "the name of the master is missing";
 	for (p = end + 1; *p; p++)
 		if (!is_name_char(*p))
-			return "the name of the master has a character that it cannot have";
+			return "the name of the master contains an invalid character";
 	if ((size_t)(p - end - 1) >= sizeof(url->master))
 		return "the name of the master is too long";
 	memcpy(url->master, end + 1, (size_t)(p - end));
@@ -165,7 +165,7 @@ static const char *parse_cluster(const char *text, struct redis_url *url)
 
 	url->kind = REDIS_CLUSTER;
 	if (*end && end[1])
-		return "a cluster has one database only";
+		return "a cluster has only one database";
 	return parse_nodes(text, end, REDIS_PORT, url);
 }
 
@@ -297,15 +297,15 @@ const char *secret_parse(const char *text, struct secret *secret)
 	const char *why;
 
 	if (!has_prefix(&text, "whsec_"))
-		return "a secret begins with whsec_";
+		return "a secret must begin with whsec_";
 	text_len = strlen(text);
 	if (text_len > sizeof(key) / 3 * 4)
-		return "a secret has at most 64 bytes";
+		return "a secret must have at most 64 bytes";
 	why = parse_base64(text, text_len, key, &len);
 	if (why)
 		return why;
 	if (len < SECRET_MIN || len > CONFIG_SECRET_LEN)
-		return "a secret has 24 to 64 bytes";
+		return "a secret must have 24 to 64 bytes";
 	memcpy(secret->key, key, len);
 	secret->len = len;
 	return NULL;
@@ -317,8 +317,8 @@ const char *token_refused(const char *text)
 
 	for (p = text; *p; p++)
 		if (*p <= ' ' || *p >= 0x7f)
-			return "a token has printable characters without spaces only";
-	return p - text < TOKEN_MIN ? "a token has at least 16 characters" : NULL;
+			return "a token may contain only printable characters, and no spaces";
+	return p - text < TOKEN_MIN ? "a token must have at least 16 characters" : NULL;
 }
 
 const char *prefix_refused(const char *text)
@@ -329,6 +329,6 @@ const char *prefix_refused(const char *text)
 		return "empty";
 	for (p = text; *p; p++)
 		if (!is_name_char(*p) && *p != ':')
-			return "a prefix has A-Z, a-z, 0-9 and _:.- only";
+			return "a prefix may contain only A-Z, a-z, 0-9 and _:.-";
 	return NULL;
 }

@@ -52,7 +52,7 @@ bool access_admit(struct request *r, enum verb wants, bool all)
 	const struct bearer *t = access_token(r);
 
 	if (!t) {
-		request_error(r, 401, "unauthorized", NULL, "this address wants a bearer token");
+		request_error(r, 401, "unauthorized", NULL, "this address requires a bearer token");
 		return false;
 	}
 	if (!(t->verbs & wants)) {

@@ -76,7 +76,7 @@ static void counters(FILE *f, const struct metrics *m)
 
 	head(f, "lateness_seconds", "histogram", "From the due time to the start of an attempt.");
 	histogram(f, "lateness_seconds", "", &m->lateness);
-	head(f, "callback_seconds", "histogram", "Time of requests.");
+	head(f, "callback_seconds", "histogram", "Duration of requests.");
 	for (unsigned int i = 0; i < CODE_CLASSES; i++)
 		histogram(f, "callback_seconds", codes[i], &m->callback[i]);
 	labeled(f, "puts_total", "Tasks that clients sent.", "result", puts_, m->puts,
@@ -203,7 +203,7 @@ static void redis(FILE *f, const struct daemon *d)
 	char name[300];
 	bool up;
 
-	head(f, "redis_up", "gauge", "Whether a node can be used.");
+	head(f, "redis_up", "gauge", "1 if the node can be used, or else 0.");
 	for (unsigned int i = 0; store_next_node(d->store, &i, name, &up); i++)
 		fprintf(f, "twheeld_redis_up{node=\"%s\"} %d\n", name, up);
 	head(f, "redis_seconds", "summary", "From sending a script to its answer.");
@@ -243,21 +243,21 @@ static void clocks(FILE *f, const struct daemon *d)
 		bound = fmax(bound, clock_bound(c, now) / 1e9);
 	}
 	if (bound > 0)
-		one(f, "clock_bound_seconds", "gauge", "How wrong Redis's time may be known.",
+		one(f, "clock_bound_seconds", "gauge", "Maximum error of the estimate of Redis's clock.",
 		    bound);
-	one(f, "clock_skew_seconds", "gauge", "Redis's clock less that of this machine.", skew);
+	one(f, "clock_skew_seconds", "gauge", "Redis's clock minus that of this machine.", skew);
 }
 
 static void gauges(FILE *f, const struct daemon *d)
 {
-	one(f, "ready", "gauge", "Whether /readyz says 200.", !work_not_ready(d));
-	one(f, "callbacks_running", "gauge", "Requests that run.",
+	one(f, "ready", "gauge", "1 if /readyz answers 200, or else 0.", !work_not_ready(d));
+	one(f, "callbacks_running", "gauge", "Requests that are running.",
 	    callbacks_running(d->callbacks));
 	one(f, "hosts_backing_off", "gauge",
-	    "Hosts and addresses that gave no answer last.", d->failing);
+	    "Hosts and addresses that did not answer their last request.", d->failing);
 	one(f, "held", "gauge", "Tasks that this daemon has taken.", d->held);
 	clocks(f, d);
-	one(f, "members", "gauge", "Daemons that live, with this one.", d->members + 1);
+	one(f, "members", "gauge", "Daemons that are alive, including this one.", d->members + 1);
 	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", homes(d));
 	head(f, "build_info", "gauge", "What runs.");
 	fprintf(f, "twheeld_build_info{version=\"%s\",wheel=\"%s\"} 1\n", DAEMON_VERSION,

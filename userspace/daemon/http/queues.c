@@ -260,7 +260,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	if (q)
 		route_queue_get(r, q);
 	else
-		request_error(r, 503, "store_down", "queue", "there are as many queues as may be");
+		request_error(r, 503, "store_down", "queue", "the maximum number of queues is reached");
 	end_setting(s);
 }
 
@@ -475,7 +475,7 @@ static bool read_limit(void *arg, const char *name, const char *value)
 	if (strcmp(name, "limit"))
 		return !api_error_set(&read->err, 400, "invalid", name, "unknown parameter");
 	if (read->has_limit)
-		return !api_error_set(&read->err, 400, "invalid", name, "stands twice");
+		return !api_error_set(&read->err, 400, "invalid", name, "is given twice");
 	read->has_limit = true;
 	return !limit_parse(value, REPLAY_MAX, &read->limit, &read->err);
 }

@@ -137,7 +137,7 @@ void request_store_error(struct request *r, enum store_result result)
 		request_error(r, 503, "store_full", NULL, "Redis has no memory left");
 	else if (result == STORE_UNKNOWN && r->method != METHOD_GET)
 		request_error(r, 503, "fate_unknown", NULL,
-			      "perhaps done: Redis or its replicas did not confirm it");
+			      "it may have been done: Redis or its replicas did not confirm it");
 	else if (result == STORE_REFUSED || result == STORE_OK)
 		request_error(r, 503, "store_down", NULL, "Redis refused the command");
 	else

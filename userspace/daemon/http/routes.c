@@ -200,7 +200,7 @@ bool request_find(struct request *r)
 	if (!r->allow[0])
 		request_error(r, 404, "not_found", NULL, "there is no such path");
 	else if (!r->route)
-		request_error(r, 405, "invalid", "method", "this path has %s", r->allow);
+		request_error(r, 405, "invalid", "method", "this path supports only %s", r->allow);
 	if (!r->route)
 		return false;
 	if (r->words > 2)

@@ -181,7 +181,7 @@ static void defined(void *arg, enum store_result result, const redisReply *reply
 		return;
 	} else if (what == RECORD_RACED) {
 		request_error(r, 409, "raced", "schedule",
-			      "others kept changing the schedule meanwhile: try again");
+			      "other requests kept changing the schedule: try again");
 	} else if (what == RECORD_ABSENT) {
 		say_absent(r);
 	} else if (what == RECORD_MANY) {
@@ -387,7 +387,7 @@ static bool read_number(void *arg, const char *name, const char *value)
 	if (strcmp(name, read->name))
 		return !api_error_set(&read->err, 400, "invalid", name, "unknown parameter");
 	if (read->seen)
-		return !api_error_set(&read->err, 400, "invalid", name, "stands twice");
+		return !api_error_set(&read->err, 400, "invalid", name, "is given twice");
 	read->seen = true;
 	if (!limit_parse(value, read->max, &read->value, &read->err))
 		return true;

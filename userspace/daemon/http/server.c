@@ -192,7 +192,7 @@ static bool admit(struct request *r)
 	}
 	if (!access_token(r)) {
 		request_error(r, 401, "unauthorized", NULL,
-			      "this address wants a bearer token");
+			      "this address requires a bearer token");
 		return false;
 	}
 	if (!r->daemon->config.tokens && r->on->sa.ss_family != AF_UNIX && host &&
@@ -208,7 +208,7 @@ static bool admit(struct request *r)
 static bool admit_body(struct request *r)
 {
 	if (r->too_large)
-		request_error(r, 413, "too_large", NULL, "this request has at most %zu bytes",
+		request_error(r, 413, "too_large", NULL, "the body of this request may have at most %zu bytes",
 			      r->body_max);
 	else if (r->no_room)
 		request_error(r, 503, "busy", NULL, "too many bodies are being received: try again");
@@ -599,7 +599,7 @@ static void answer_all(struct api *api)
 
 	DL_FOREACH_SAFE(api->requests, r, next) {
 		if (r->suspended)
-			request_error(r, 503, "fate_unknown", NULL, "twheeld stops");
+			request_error(r, 503, "fate_unknown", NULL, "twheeld is stopping");
 	}
 	for (size_t i = 0; i < api->listeners; i++) {
 		if (api->listener[i].http)

@@ -46,11 +46,11 @@ static const char *put_message(const char *code)
 	if (!strcmp(code, "newer"))
 		return "a newer twheeld stored the task with this id, and this one leaves it alone";
 	if (!strcmp(code, "queue_full"))
-		return "the lane has as many tasks as it may";
+		return "the lane has reached its maximum number of tasks";
 	if (!strcmp(code, "store_full"))
 		return "Redis has no memory left; the task is not accepted";
 	if (!strcmp(code, "fate_unknown"))
-		return "perhaps accepted: repeat with the same id and if_exists keep";
+		return "it may have been accepted: repeat it with the same id and if_exists keep";
 	return "Redis cannot be reached, or refused it; the task is not accepted";
 }
 

@@ -125,7 +125,7 @@ static void answer_reporting(struct reporting *p)
 				    STORE_UNKNOWN);
 	} else if (p->report.count == 1 && p->answer[0] == REPORT_STALE) {
 		json_decref(list);
-		request_error(p->request, 410, "stale", "token", "the lease of this token is over");
+		request_error(p->request, 410, "stale", "token", "the lease of this token has ended");
 	} else {
 		request_answer(p->request, 200, json_pack("{s:o}", "tasks", list));
 	}

@@ -341,7 +341,7 @@ static void look_up(struct conn *c)
 {
 	c->resolve = resolve_start(c->address->node.host, c->address->node.port);
 	if (!c->resolve) {
-		cannot_open(c, "no thread for the name server");
+		cannot_open(c, "cannot start a thread to resolve the name");
 		return;
 	}
 	c->watch.fn = resolved;

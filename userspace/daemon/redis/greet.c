@@ -65,7 +65,7 @@ static void judge_version(void *arg, enum store_result result, const redisReply 
 	info(reply->str, "\nredis_version:", value, sizeof(value));
 	if (strtoul(value, NULL, 10) >= MAJOR_MIN)
 		return;
-	snprintf(why, sizeof(why), "Redis has the version %s, and twheeld needs %d.0", value,
+	snprintf(why, sizeof(why), "Redis has the version %s, but twheeld needs %d.0", value,
 		 MAJOR_MIN);
 	refuse(c, why, false);
 }
@@ -100,7 +100,7 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	}
 	info(reply->str, "\nmaxmemory_policy:", value, sizeof(value));
 	if (!strncmp(value, "allkeys-", strlen("allkeys-"))) {
-		snprintf(why, sizeof(why), "Redis evicts: maxmemory-policy is %s, not noeviction",
+		snprintf(why, sizeof(why), "Redis may evict tasks: maxmemory-policy is %s, not noeviction",
 			 value);
 		refuse(c, why, false);
 		return;

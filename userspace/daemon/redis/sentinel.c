@@ -75,7 +75,7 @@ void sentinel_ask(struct sentinel *s)
 void sentinel_doubt(struct sentinel *s)
 {
 	if (s->ask.state == CONN_READY)
-		conn_close(&s->ask, "what it says is the master is none");
+		conn_close(&s->ask, "it named a master that is not one");
 }
 
 static void opened(struct conn *c)

@@ -166,13 +166,13 @@ const char *header_refused(const char *name, size_t name_len, const char *value,
 		return "a header needs a name";
 	for (i = 0; i < name_len; i++)
 		if (!is_token_char(name[i]))
-			return "the name of a header has a character that it cannot have";
+			return "the name of a header contains an invalid character";
 	for (i = 0; i < ARRAY_SIZE(refused_headers); i++)
 		if (strlen(refused_headers[i]) == name_len &&
 		    !strncasecmp(refused_headers[i], name, name_len))
 			return "a task may not set this header";
 	if (has_control(value, value_len))
-		return "a header has a control character";
+		return "a header contains a control character";
 	return NULL;
 }
 
@@ -221,10 +221,10 @@ static const char *split_url(const char *url, struct parts *parts)
 	else if (!strncasecmp(url, "https://", 8))
 		*parts = (struct parts){ .scheme = "https", .host = url + 8, .port = 443 };
 	else
-		return "a URL begins with http:// or https://";
+		return "a URL must begin with http:// or https://";
 	end = parts->host + strcspn(parts->host, "/?#");
 	if (memchr(parts->host, '@', (size_t)(end - parts->host)))
-		return "a URL has no user or password";
+		return "a URL must not contain a user or password";
 	if (*parts->host == '[') {
 		host_end = memchr(parts->host, ']', (size_t)(end - parts->host));
 		if (!host_end)
@@ -252,10 +252,10 @@ const char *url_refused(const char *url)
 	const char *p;
 
 	if (strlen(url) > BODY_URL_MAX)
-		return "a URL has at most 2048 bytes";
+		return "a URL must have at most 2048 bytes";
 	for (p = url; *p; p++)
 		if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '\\')
-			return "a URL has printable ASCII characters only";
+			return "a URL may contain only printable ASCII characters";
 	return split_url(url, &parts);
 }
 

@@ -53,7 +53,7 @@ json_t *json_parse(const char *text, size_t len, bool empty_ok, struct api_error
 			       code == json_error_null_byte_in_key;
 
 		api_error_set(err, INVALID, NULL, "%s: line %d, column %d%s%s",
-			      has_nul ? "a string has no NUL" : "not JSON", why.line, why.column,
+			      has_nul ? "a string must not contain NUL" : "not JSON", why.line, why.column,
 			      has_nul ? "" : ": ", has_nul ? "" : why.text);
 		return NULL;
 	}
@@ -122,7 +122,7 @@ int field_duration(const struct fields *f, const char *name, uint64_t min, uint6
 		return field_number(f, name, min, max, ms);
 	if (!json_is_string(v))
 		return field_error(f, INVALID, name,
-				   "must be a text with a unit (ms, s, min, h, d): \"30s\"");
+				   "must be a string with a unit (ms, s, min, h, d), such as \"30s\"");
 	why = parse_ms(json_string_value(v), &value);
 	if (why)
 		return field_error(f, INVALID, name, "%s", why);

@@ -133,7 +133,7 @@ int list_query_set(struct list_query *q, const char *key, const char *value,
 	if (!value)
 		value = "";
 	if (stands_twice(q, key))
-		return api_error_set(err, INVALID, key, "stands twice");
+		return api_error_set(err, INVALID, key, "is given twice");
 	if (!strcmp(key, "limit")) {
 		q->has_limit = true;
 		return limit_parse(value, LIST_LIMIT_MAX, &q->limit, err);

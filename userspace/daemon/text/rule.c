@@ -94,10 +94,10 @@ const char *rule_parse(const char *text, struct rule **rule)
 		return "RSCALE and SKIP are not supported";
 	r.recur = icalrecurrencetype_from_string(text);
 	if (r.recur.freq == ICAL_NO_RECURRENCE)
-		return "is no rule of RFC 5545, as in FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9";
+		return "is not a rule of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9";
 	if (r.recur.freq < ICAL_DAILY_RECURRENCE)
-		return "FREQ must be DAILY, WEEKLY, MONTHLY or YEARLY: BYHOUR and BYMINUTE, or "
-		       "\"every\", have more runs a day";
+		return "FREQ must be DAILY, WEEKLY, MONTHLY or YEARLY: for more runs a day, use "
+		       "BYHOUR and BYMINUTE, or \"every\"";
 	if (r.recur.interval < 1)
 		return "INTERVAL must be 1 or more";
 	if (r.recur.count > COUNT_MAX)
@@ -109,7 +109,7 @@ const char *rule_parse(const char *text, struct rule **rule)
 		return "BYHOUR is above 23, or BYMINUTE or BYSECOND above 59";
 	if (r.recur.by_set_pos[0] != ICAL_RECURRENCE_ARRAY_MAX &&
 	    (many(r.hours) || many(r.minutes) || many(r.seconds)))
-		return "BYSETPOS goes with one time of the day: one BYHOUR and one BYMINUTE";
+		return "BYSETPOS needs a single time of the day: one BYHOUR and one BYMINUTE";
 	if (!has_day(&r.recur))
 		return "no month has that day";
 	r.count = r.recur.count;
@@ -229,7 +229,7 @@ const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start
 		if (last < rule->until)
 			rule->until = last;
 	}
-	return rule_next(rule, start ? start - 1 : 0) == RULE_NEVER ? "has no moment" : NULL;
+	return rule_next(rule, start ? start - 1 : 0) == RULE_NEVER ? "never falls due" : NULL;
 }
 
 /* Finds the first run of a day that is after a moment. */

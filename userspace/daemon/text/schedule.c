@@ -43,11 +43,11 @@ static int read_calendar(const struct fields *f, struct schedule_spec *s)
 	if (text && s->every_ms)
 		return field_error(f, INVALID, "every", "\"cron\" and \"every\" exclude each other");
 	if (rule && (text || s->every_ms))
-		return field_error(f, INVALID, "rrule", "goes without \"cron\" and \"every\"");
+		return field_error(f, INVALID, "rrule", "cannot be used with \"cron\" or \"every\"");
 	if (!text && !rule && !s->every_ms)
 		return field_error(f, INVALID, "cron", "\"cron\", \"rrule\" or \"every\" is missing");
 	if (tz && s->every_ms)
-		return field_error(f, INVALID, "tz", "goes with \"cron\" or \"rrule\" alone");
+		return field_error(f, INVALID, "tz", "can only be used with \"cron\" or \"rrule\"");
 	why = text ? cron_parse(text, &s->cron) : NULL;
 	if (why)
 		return field_error(f, INVALID, "cron", "%s", why);
@@ -56,7 +56,7 @@ static int read_calendar(const struct fields *f, struct schedule_spec *s)
 		return field_error(f, INVALID, "rrule", "%s", why);
 	s->zone = zone_open(tz ? tz : "UTC");
 	if (!s->zone)
-		return field_error(f, INVALID, "tz", "is no time zone that this machine knows");
+		return field_error(f, INVALID, "tz", "is not a time zone that this machine knows");
 	return 0;
 }
 

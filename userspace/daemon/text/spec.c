@@ -84,7 +84,7 @@ static int make_id(struct fields *f, char id[TASK_ID_MAX + 1])
 	uint64_t random[2];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return field_error(f, 500, "internal", "id", "there is no randomness");
+		return field_error(f, 500, "internal", "id", "no random numbers are available");
 	snprintf(id, TASK_ID_MAX + 1, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 	return 0;
 }

@@ -294,7 +294,7 @@ static void learn_host(struct held *h, const struct callback_result *res)
 	if (res->status) {
 		host_answered(host);
 	} else if (host_failed(host, h->started)) {
-		log_often(LOG_WARNING, "%s gives no answer: it gets one request at a time, "
+		log_often(LOG_WARNING, "%s does not answer: it gets one request at a time, "
 			  "the next one in %llu ms", host->key,
 			  (unsigned long long)host_rest_ms(host));
 		release_all(host);

@@ -27,7 +27,7 @@ uint64_t work_now_ms(const struct daemon *d)
 const char *work_not_ready(const struct daemon *d)
 {
 	if (d->leaving)
-		return "twheeld stops";
+		return "twheeld is stopping";
 	/* A client must not be sent here while a part of the lanes cannot be reached from here. */
 	if (!store_whole(d->store))
 		return store_text(d->store);
