@@ -2,12 +2,13 @@
 /*
  * How do I name timeouts, instead of keeping ids?
  *
- * Each line of its input names somebody who is alive. The program prints the names that were
- * silent for some seconds:
- * tail -F access.log | stdbuf -oL cut -d ' ' -f 1 | by_key 30
+ * Each line of the input names somebody who is alive. The program prints the names that have
+ * been silent for some seconds:
  *
- * The keys have a wheel of their own, whose descriptor lives in the loop as that of
- * any other wheel does.
+ *	tail -F access.log | stdbuf -oL cut -d ' ' -f 1 | by_key 30
+ *
+ * The keys have their own wheel, whose descriptor your loop watches like that of any other
+ * wheel.
  */
 #include <errno.h>
 #include <poll.h>
@@ -36,7 +37,9 @@ static void is_silent(const void *key, size_t len, uint64_t user_data, void *arg
 	fflush(stdout);
 }
 
-/* Takes the whole lines of @text, each for a name. Returns how much that is. */
+/*
+ * Handles the complete lines of @text, each of which is a name. Returns the length of these lines.
+ */
 static size_t hear(struct twheel_keyed *keys, const char *text, size_t len, uint64_t deadline)
 {
 	const char *name = text, *end;
@@ -55,11 +58,11 @@ static size_t hear(struct twheel_keyed *keys, const char *text, size_t len, uint
 	return name - text;
 }
 
-/* Reads what there is, up to @size in @text, of which @have are left from before. */
+/* Reads up to @size bytes into @text, of which @have are left from the last call. */
 static size_t listen_to(struct pollfd *in, struct twheel_keyed *keys, char *text, size_t size,
 			size_t have, uint64_t timeout)
 {
-	/* With room for an end, if the last line, or a very long one, has none. */
+	/* Leave room for a newline, in case the last line or a very long one has none. */
 	ssize_t got = read(in->fd, text + have, size - 1 - have);
 	size_t used;
 
@@ -91,11 +94,11 @@ int main(int argc, char **argv)
 	check("open", twheel_keyed_open(&keys, NULL));
 	fds[1].fd = twheel_fd(twheel_keyed_wheel(keys));
 
-	/* Until the last of them is silent, and no more can come. */
+	/* Go on until the input has ended and the last of them is silent. */
 	while (fds[0].fd >= 0 || twheel_keyed_count(keys)) {
 		if (poll(fds, 2, -1) < 0)
 			check("poll", -errno);
-		/* Read the lines that wait before anyone is called silent. */
+		/* Read the lines that are already there before anyone is called silent. */
 		for (rounds = 0; rounds < 1024 && fds[0].fd >= 0 && fds[0].revents; rounds++) {
 			have = listen_to(&fds[0], keys, text, sizeof(text), have,
 					 seconds * NSEC_PER_SEC);

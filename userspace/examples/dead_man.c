@@ -2,15 +2,14 @@
 /*
  * How does a supervisor notice that a worker hangs, wherever it is stuck?
  *
- * The supervisor has a wheel and a timer for each worker. A worker gets the
- * descriptor and the id of its timer, and moves the timer on while it is well: one
- * exchange on a word that both can see. When it does not, for whatever reason,
- * the timer expires, and the supervisor reads the event. Nothing in the worker
- * has to run for that, so it works for one that was killed, that spins, or
- * that is stopped.
+ * The supervisor has a wheel with a timer for each worker. A worker gets the descriptor of the
+ * wheel and the id of its timer, and keeps moving the timer to a later time, which is one
+ * exchange of a word that both can see. When the worker stops doing that, for whatever reason,
+ * the timer expires and the supervisor reads the event. Nothing has to run in the worker for
+ * that, so it works even if the worker was killed, spins or is stopped.
  *
- * Timers that processes share are made by REGISTER, which twheel_submit() does.
- * The wheel must be the kernel's, because one in a process cannot be shared.
+ * Timers that several processes use are made by REGISTER, which twheel_submit() performs. The
+ * wheel must be the kernel's, because an in-process wheel cannot be shared.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -30,7 +29,7 @@
 #define MSEC		1000000ULL
 #define BEAT_NS		(20 * MSEC)
 #define SILENCE_NS	(500 * MSEC)
-/* How long the rest must be left in peace. */
+/* How long the supervisor watches that no other worker is reported. */
 #define PEACE_NS	(1000 * MSEC)
 
 struct worker {
@@ -96,7 +95,7 @@ static int receive(int sock, uint64_t *id)
 
 	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != sizeof(*id))
 		die("recvmsg");
-	/* There is none where no descriptor was free for it. */
+	/* The kernel leaves the descriptor out if this process has no free one. */
 	if (!CMSG_FIRSTHDR(&msg) || control.header.cmsg_type != SCM_RIGHTS) {
 		fprintf(stderr, "dead_man: no descriptor came\n");
 		exit(1);
@@ -105,7 +104,7 @@ static int receive(int sock, uint64_t *id)
 	return fd;
 }
 
-/* The worker: what it works at is not shown. */
+/* The worker, without its real work. */
 static void work(int sock)
 {
 	struct timespec beat = { .tv_nsec = BEAT_NS };
@@ -139,11 +138,14 @@ static void hire(struct twheel *wheel, struct worker *w)
 	if (w->pid < 0)
 		die("fork");
 	if (!w->pid) {
-		/* Without a supervisor it is not to go on. */
+		/* The worker must not outlive its supervisor. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != supervisor)
 			_exit(1);
-		/* A wheel is not used across fork(): the child opens its own descriptor. */
+		/*
+		 * A wheel does not work in a forked child, so the child opens the descriptor it is
+		 * sent.
+		 */
 		twheel_close(wheel);
 		close(sock[0]);
 		work(sock[1]);
@@ -153,7 +155,7 @@ static void hire(struct twheel *wheel, struct worker *w)
 	close(sock[1]);
 }
 
-/* Reads for a while. Returns false if a worker was reported that is well. */
+/* Reads until @until. Returns false if a worker was reported that is well. */
 static bool supervise(struct twheel *wheel, uint64_t until)
 {
 	struct twheel_event event;

@@ -2,20 +2,20 @@
 /*
  * How may a callback stop, move and free other timers of the same batch?
  *
- * twheel_read() returns many events at once. While a callback runs, the events behind
- * it in the array have been read already, so the wheel cannot withdraw them. The answer
- * of twheel_set(), twheel_clear() and twheel_del() says so:
+ * twheel_read() returns many events at once. While a callback runs, the later events of the
+ * array have already been read, so the wheel cannot withdraw them. You can tell from what
+ * twheel_set(), twheel_clear() and twheel_del() return:
  *
- *   1: no event of that arming was read, and none will be. There is nothing to do.
- *   0: there was no arming, or its event has been read. If the event waits in the
- *      array, the dispatcher must pass it over.
+ *   1: the timer was armed, and its event will never come. There is nothing to do.
+ *   0: the timer was idle, or its event has been read. If the event is still in the array,
+ *      the dispatcher must skip it.
  *
- * Therefore each timer knows its place in the array while its event waits there. A function
- * that stops the timer clears that place. Then the object can be freed at once, because the
- * dispatcher never sees its address again.
+ * Therefore each timer points to its event in the array until that event is handled, and a
+ * function that stops the timer clears this event. After that, the object can be freed at once,
+ * because the dispatcher does not find its address in the array any more.
  *
- * The file has two parts: the dispatcher, which is for you to take, and a play of
- * eight timers in which all this happens.
+ * The file has two parts: the dispatcher, which you can copy, and a demonstration with eight
+ * timers in which all of this happens.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,14 +41,14 @@ static void check(const char *what, int ret)
 struct timer {
 	struct twheel *wheel;
 	uint64_t id;
-	/* Its event in the array that is gone through, or NULL. */
+	/* Its event in the array that is being processed, or NULL. */
 	struct twheel_event *event;
-	/* How long it had to go when it was paused; 0 if it is not. */
+	/* The time that was left when it was paused; 0 if it is not paused. */
 	uint64_t left;
 	void (*fn)(struct timer *timer);
 };
 
-/* One operation that only twheel_submit() has. */
+/* Performs an operation that only twheel_submit() offers. */
 static void submit(struct timer *t, struct twheel_op *op)
 {
 	check("submit", twheel_submit(t->wheel, op, 1));
@@ -56,9 +56,9 @@ static void submit(struct timer *t, struct twheel_op *op)
 }
 
 /*
- * Makes a timer that is not armed yet. With @slack_ns it can expire that much later
- * than its deadline, which saves wake-ups. If all timers have the same slack,
- * twheel_add() and the options of twheel_open() are simpler.
+ * Makes a timer that is not armed yet. With @slack_ns, it may expire that much later than its
+ * deadline, which saves wake-ups. If all timers have the same slack, twheel_add() and the options
+ * of twheel_open() are simpler.
  */
 static void timer_init(struct timer *t, struct twheel *wheel, uint64_t slack_ns,
 		       void (*fn)(struct timer *timer))
@@ -75,7 +75,7 @@ static void timer_init(struct timer *t, struct twheel *wheel, uint64_t slack_ns,
 	t->id = op.timer.id;
 }
 
-/* All three functions end so: an event that was read must not be delivered. */
+/* set, clear and del all end like this: if the event was read, it must not be delivered. */
 static bool ended(struct timer *t, int answer)
 {
 	bool was_pending = answer == 1 || t->event;
@@ -87,27 +87,29 @@ static bool ended(struct timer *t, int answer)
 	return was_pending;
 }
 
-/* Arms or moves a timer. Returns whether a call of its function was due and is not now. */
+/* Arms or moves a timer. Returns true if this prevents a call of its function. */
 static bool timer_set(struct timer *t, uint64_t deadline)
 {
 	t->left = 0;
 	return ended(t, twheel_set(t->wheel, t->id, deadline));
 }
 
-/* Disarms it. Its function is not called after this, unless it is set again. */
+/* Disarms the timer. Its function is not called after this, unless the timer is set again. */
 static bool timer_stop(struct timer *t)
 {
 	t->left = 0;
 	return ended(t, twheel_clear(t->wheel, t->id));
 }
 
-/* Disarms it and gives it back. The caller can free it. */
+/* Disarms the timer and gives it back. The caller can free the object. */
 static bool timer_end(struct timer *t)
 {
 	return ended(t, twheel_del(t->wheel, t->id));
 }
 
-/* Asks the wheel, so it costs a system call. A program that asks often keeps a note. */
+/*
+ * Asks the wheel, so it costs a system call. A program that asks often should keep the deadline.
+ */
 static bool timer_is_armed(struct timer *t, uint64_t *deadline)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = t->id };
@@ -117,7 +119,10 @@ static bool timer_is_armed(struct timer *t, uint64_t *deadline)
 	return op.timer.state == TWHEEL_ARMED;
 }
 
-/* The id stays, and so does the object. A timer that has expired is not paused. */
+/*
+ * Keeps the id and the object. Returns false if the timer has expired, so that it cannot be
+ * paused.
+ */
 static bool timer_pause(struct timer *t)
 {
 	uint64_t deadline, now = twheel_now(t->wheel);
@@ -134,7 +139,7 @@ static void timer_resume(struct timer *t)
 		timer_set(t, twheel_after(t->wheel, t->left));
 }
 
-/* Reads one batch and calls the functions. Returns how many it called. */
+/* Reads one batch and calls the functions. Returns how many functions it called. */
 static unsigned int dispatch(struct twheel *wheel)
 {
 	struct twheel_event events[BATCH];
@@ -143,7 +148,7 @@ static unsigned int dispatch(struct twheel *wheel)
 	int i;
 
 	check("read", count);
-	/* No function has run since the read, so these are all alive. */
+	/* No function has run since the read, so all these timers still exist. */
 	for (i = 0; i < count; i++)
 		((struct timer *)(uintptr_t)events[i].user_data)->event = &events[i];
 	for (i = 0; i < count; i++) {
@@ -153,7 +158,7 @@ static unsigned int dispatch(struct twheel *wheel)
 			continue;
 		t->event = NULL;
 		called++;
-		/* Its function may free it: do not touch it behind this. */
+		/* The function may free the timer, so do not use it after this. */
 		t->fn(t);
 	}
 	return called;
@@ -194,7 +199,7 @@ static void never(struct timer *t)
 	expect(false, "a timer that was stopped is silent");
 }
 
-/* Behind it in the batch are "freed", "moved", "stopped" and "itself". */
+/* In the batch, "freed", "moved", "stopped" and "itself" come after this timer. */
 static void on_first(struct timer *t)
 {
 	(void)t;
@@ -270,7 +275,7 @@ int main(void)
 	expect(!timer_is_armed(paused, &deadline), "paused: is not armed then");
 	expect(!timer_pause(paused), "paused: cannot be paused twice");
 
-	/* Until the last of them has expired, so that they come in one batch. */
+	/* Wait until the last of them has expired, so that all come in one batch. */
 	while (timer_is_armed(itself, &deadline)) {
 		sleep_ms(1);
 		check("wait", twheel_wait(wheel, 0));

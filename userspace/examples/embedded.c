@@ -2,13 +2,13 @@
 /*
  * How do I use a wheel in a loop that only accepts a timeout value?
  *
- * Some loops are embedded in others by a time-out: "sleep, but no longer than so many ms".
- * libuv calls it uv_backend_timeout(), GLib asks each source in prepare(). twheel_next() is
- * that number, in ns: no event comes before it, and it is 0 while one is unread. It can be too
- * early, because the wheel has something to do that is no event. Then the read finds nothing,
- * and the loop asks again.
+ * Such a loop is embedded in another one, which asks "how many ms may I sleep?": libuv calls
+ * this uv_backend_timeout(), and GLib asks each source in prepare(). twheel_next() is the
+ * answer, as a time in ns: no event comes before it, and it is 0 while an event is unread. The
+ * time can be too early, because the wheel sometimes has work to do that produces no event. In
+ * that case the read finds nothing, and the loop asks again.
  *
- * Each turn of the loop reads, asks and sleeps. What was read is handled in on_event().
+ * Each turn of the loop reads, asks and sleeps. on_event() handles each event that was read.
  */
 #include <limits.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 
 struct timer {
 	uint64_t id;
-	/* ~0 if it is not armed. */
+	/* ~0 if the timer is not armed. */
 	uint64_t deadline;
 	unsigned int expired;
 	bool again;
@@ -40,9 +40,9 @@ static void check(const char *what, int ret)
 }
 
 /*
- * The longest sleep, in ms as poll() takes it; -1 is for ever. The ms are rounded up. An event
- * comes up to a tick after its deadline, so the loop sleeps for a ms if the deadline has come
- * but the event has not: with 0 it would ask again and again until the tick has passed.
+ * Returns the longest sleep for poll(), in ms rounded up; -1 means forever. An event can come up
+ * to a tick after its deadline. So if the deadline has passed but there is no event yet, the loop
+ * sleeps for 1 ms: with 0, it would ask again and again until the tick ends.
  */
 static int sleep_ms(struct twheel *wheel)
 {
@@ -56,7 +56,7 @@ static int sleep_ms(struct twheel *wheel)
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Here a program handles a timer that has expired. It may arm timers, like this one. */
+/* Handles a timer that has expired, and may arm timers, as it does here. */
 static void on_event(struct twheel *wheel, const struct twheel_event *event, struct timer *t)
 {
 	t->early |= twheel_now(wheel) < t->deadline || event->deadline_ns != t->deadline;
@@ -69,7 +69,7 @@ static void on_event(struct twheel *wheel, const struct twheel_event *event, str
 	check("set", twheel_set(wheel, t->id, t->deadline));
 }
 
-/* Reads until there is nothing. */
+/* Reads until there are no more events. */
 static void read_all(struct twheel *wheel, struct timer *timers)
 {
 	struct twheel_event events[16];
@@ -82,7 +82,7 @@ static void read_all(struct twheel *wheel, struct timer *timers)
 	check("read", count);
 }
 
-/* The dumb way to know what comes first, to see whether twheel_next() is right. */
+/* Finds the earliest deadline the slow way, to check twheel_next(). */
 static uint64_t earliest(const struct timer *timers)
 {
 	uint64_t first = ~0ULL;
@@ -94,12 +94,12 @@ static uint64_t earliest(const struct timer *timers)
 	return first;
 }
 
-/* Whether the loop has slept for too long, or too short. */
+/* True if the loop does not sleep for too long. */
 static bool is_right(const struct timer *timers, uint64_t now, int slept)
 {
 	uint64_t first = earliest(timers);
 
-	/* Two ms: it rounds up, and an event comes within a tick. */
+	/* Allow 2 ms, because the sleep is rounded up and an event can be a tick late. */
 	return slept < 0 ? first == ~0ULL : now + slept * MSEC <= first + 2 * MSEC || slept <= 1;
 }
 
@@ -127,10 +127,10 @@ int main(void)
 		now = twheel_now(wheel);
 		ms = sleep_ms(wheel);
 		right &= is_right(timers, now, ms);
-		/* Nothing is armed any more, and this host has nothing else to wait for. */
+		/* Nothing is armed any more, and this loop has nothing else to wait for. */
 		if (ms < 0)
 			break;
-		/* The host, which would have descriptors of its own. */
+		/* Stands for the outer loop, which would also wait for descriptors. */
 		if (poll(NULL, 0, ms) < 0)
 			perror("poll");
 	}

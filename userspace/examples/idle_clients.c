@@ -2,9 +2,9 @@
 /*
  * The clients of the demo of idle_server.c, and the verdict.
  *
- * Each client sends a heartbeat every BEATS-th part of the timeout, until the
- * moment at which it falls silent, if it is one of those. All is judged from
- * this side: by what the clients did, on their own clock.
+ * Each client sends a heartbeat every BEATS-th part of the timeout, and some of them fall
+ * silent at a certain moment. The verdict only depends on what happened on this side: what
+ * each client sent, and when it was kicked by its own clock.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,21 +20,21 @@
 #include "idle_server.h"
 
 #define EVENTS			256
-/* Two in five fall silent, at random moments of SILENCE_TIMEOUTS timeouts. */
+/* Two in five clients fall silent, at random moments within SILENCE_TIMEOUTS timeouts. */
 #define SILENT_PERCENT	40
 #define SILENCE_TIMEOUTS	2
-/* How long the rest must be left in peace after the last one was kicked. */
+/* How long no other client may be kicked after the last silent one was. */
 #define PEACE_TIMEOUTS	1
 /* How long the server may take to kick the last one. */
 #define PATIENCE_NS	(30 * NSEC_PER_SEC)
 
 struct client {
 	int fd;
-	/* When it falls silent; ~0 for those that never do. */
+	/* When the client falls silent; ~0 if it never does. */
 	__u64 silent_at;
-	/* Taken just before it sent something for the last time. */
+	/* Read just before the client last sent something. */
 	__u64 last_sent;
-	/* When it saw that it was kicked, or 0. */
+	/* When the client noticed that it was kicked, or 0. */
 	__u64 kicked_at;
 };
 
@@ -45,9 +45,14 @@ struct crowd {
 	__u64 timeout;
 	int loop;
 	unsigned int kicked_silent;
-	/* Less than a timeout after it had sent something: the server is wrong. */
+	/*
+	 * Clients kicked less than a timeout after they had sent something: the server is wrong.
+	 */
 	unsigned int early;
-	/* Never silent, but held up by this machine for a timeout: it is right. */
+	/*
+	 * Clients that this machine held up for a timeout and that were then kicked: the server is
+	 * right.
+	 */
 	unsigned int held_up;
 	__u64 shortest;
 };
@@ -65,7 +70,7 @@ static bool is_silent(const struct client *c, __u64 now)
 static void send_beat(struct client *c)
 {
 	c->last_sent = now_ns();
-	/* If it was kicked meanwhile, see_kicks() will tell. */
+	/* If the client was kicked in the meantime, see_kicks() will find out. */
 	if (send(c->fd, "*", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
 		die("send");
 }
@@ -89,7 +94,7 @@ static void connect_all(struct crowd *crowd, unsigned int port)
 		c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (c->fd < 0)
 			die("socket");
-		/* The server may count from here on. */
+		/* The server may start the timeout at any moment from here on. */
 		c->last_sent = now_ns();
 		if (connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)))
 			die("connect");
@@ -98,7 +103,7 @@ static void connect_all(struct crowd *crowd, unsigned int port)
 	}
 }
 
-/* Chooses exactly the share that is to fall silent, and when. */
+/* Chooses exactly as many clients as have to fall silent, and when each does. */
 static void choose_silent(struct crowd *crowd, __u64 start)
 {
 	__u64 span = SILENCE_TIMEOUTS * crowd->timeout;
@@ -132,7 +137,7 @@ static void note_kick(struct crowd *crowd, struct client *c)
 	close(c->fd);
 }
 
-/* Waits until @end, and sees who is kicked meanwhile. */
+/* Waits until @end, and notes which clients are kicked in the meantime. */
 static void see_kicks(struct crowd *crowd, __u64 end)
 {
 	struct epoll_event ready[EVENTS];
@@ -152,7 +157,7 @@ static void see_kicks(struct crowd *crowd, __u64 end)
 }
 
 /*
- * Heartbeats go round the clients evenly, so beat number n is that of client
+ * The clients send their heartbeats in turn, at equal distances. So heartbeat n belongs to client
  * n modulo their number, and is due n times @gap after the start.
  */
 static void talk(struct crowd *crowd)
@@ -199,8 +204,8 @@ static int verdict(const struct crowd *crowd)
 }
 
 /*
- * The process of the clients: its exit status is its verdict. It ends the server
- * by writing to @end how many talkers were held up.
+ * Runs the clients, and returns the verdict as an exit status. It ends the server by writing to
+ * @end how many clients were held up and kicked for that.
  */
 int run_clients(unsigned int count, __u64 timeout, unsigned int port, int end)
 {

@@ -2,17 +2,18 @@
 /*
  * How does a server kick connections that have fallen silent?
  *
- * One epoll loop, one wheel, one timer per connection. It is added when the
- * connection comes, moved whenever something arrives, and deleted when the peer
- * leaves. One that expires names a connection that was silent all that time: it
- * is closed. There is no list to search, no heap to maintain, no tick while
- * nothing happens. To move timers is what this server does all day: one exchange on
- * a word of memory for each, without a system call, and all of a turn in one call, so that
- * the processor fetches those words together.
+ * The server has one epoll loop, one wheel, and one timer per connection. A timer is added
+ * when its connection is accepted, moved whenever something arrives, and deleted when the peer
+ * leaves. If it expires, its connection was silent all that time, so the server closes it.
+ * There is no list to search, no heap to maintain, and no tick while nothing happens.
  *
- * The file has four parts: the server, which is the example; the demo (--demo), whose
- * clients are in idle_clients.c; a tracer, for those who do not believe how few system
- * calls it took (--count); and the command line.
+ * What this server does all day is to move timers. Each move is one exchange of a word in
+ * memory, without a system call, and one call moves all timers of a turn, so that the
+ * processor can fetch these words together.
+ *
+ * The file has four parts: the server, which is the example; the demo (--demo), whose clients
+ * are in idle_clients.c; a tracer that counts the system calls, for readers who doubt the
+ * numbers (--count); and the command line.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -57,7 +58,7 @@ static void check(const char *what, int ret)
 	die(what);
 }
 
-/* The clock of a wheel that was not asked for another one: see twheel_now(). */
+/* The clock that a wheel uses by default: see twheel_now(). */
 __u64 now_ns(void)
 {
 	struct timespec ts;
@@ -66,7 +67,7 @@ __u64 now_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* Milliseconds with a decimal, good for printing with %s. */
+/* Writes milliseconds with a decimal, for printing with %s. */
 const char *msec_text(char buf[24], __u64 ns)
 {
 	snprintf(buf, 24, "%llu.%03llu", ns / NSEC_PER_MSEC, ns % NSEC_PER_MSEC / 1000);
@@ -75,7 +76,7 @@ const char *msec_text(char buf[24], __u64 ns)
 
 /* ---- The server ---- */
 
-/* A connection; its descriptor is its place in the array of them. */
+/* A connection. Its descriptor is its index in the array of connections. */
 struct conn {
 	/* Id of its timer, 0 if there is no such connection. */
 	uint64_t timer;
@@ -85,7 +86,7 @@ struct server {
 	struct twheel *wheel;
 	int loop;
 	int listener;
-	/* Readable when the server shall end; -1 if never. */
+	/* Readable when the server has to end; -1 if it never has to. */
 	int stop;
 	__u64 timeout;
 	__u64 started;
@@ -101,21 +102,21 @@ struct server {
 	/* Timers of the connections that were heard from in this turn of the loop. */
 	uint64_t heard[EVENTS];
 	unsigned int nr_heard;
-	/* Times that something was heard, each a timer moved. */
+	/* Number of times that something arrived, each of which moved a timer. */
 	__u64 moves;
-	/* Reads of the wheel, and the events that they brought. */
+	/* Number of reads of the wheel, and of events that they returned. */
 	__u64 reads;
 	__u64 events;
-	/* From the deadline to the kick, [i] counts 2^i ns up to the double. */
+	/* How long after the deadline each kick was: [i] counts those of 2^i to 2^(i+1) ns. */
 	unsigned int late[BUCKETS];
 	__u64 worst_late;
 
-	/* Timers for the line each second, and for listening again. */
+	/* Timers for the progress line of each second, and for listening again. */
 	uint64_t progress;
 	uint64_t listening;
 };
 
-/* Their user_data: no connection has these descriptors. */
+/* The user_data of these timers. No connection has such a descriptor. */
 #define PROGRESS	(~0ULL)
 #define LISTENING	(~1ULL)
 
@@ -128,16 +129,15 @@ static void watch(const struct server *s, int fd)
 }
 
 /*
- * Deletes the timer, even if it has expired: then the wheel withdraws the event, or we
- * have read it already. None is read after this, so the next connection can have the
- * descriptor.
+ * Deletes the timer, even if it has expired. Either the wheel withdraws the event, or it has been
+ * read already. No event is read after this, so the next connection can have the same descriptor.
  */
 static void forget(struct server *s, int fd)
 {
 	check("twheel_del", twheel_del(s->wheel, s->conn[fd].timer));
 	s->conn[fd].timer = 0;
 	s->open--;
-	/* This takes it out of the epoll set as well. */
+	/* This also removes it from the epoll set. */
 	close(fd);
 }
 
@@ -149,7 +149,10 @@ static void listen_to(const struct server *s, uint32_t events)
 		die("epoll_ctl");
 }
 
-/* For a while: who waits to be accepted would wake us all the time. */
+/*
+ * Stops listening for a while, because a connection that waits to be accepted would wake us all
+ * the time.
+ */
 static void stop_listening(struct server *s)
 {
 	__u64 until = now_ns() + NSEC_PER_SEC / 10;
@@ -173,7 +176,7 @@ static void accept_all(struct server *s)
 			switch (errno) {
 			case EAGAIN:
 				return;
-			/* Until there is room again. */
+			/* Try again when there may be room. */
 			case ENFILE:
 			case EMFILE:
 			case ENOBUFS:
@@ -185,10 +188,13 @@ static void accept_all(struct server *s)
 			case ENOTSOCK:
 				die("accept");
 			}
-			/* The others are of one connection that did not come about. */
+			/* Other errors concern only one connection, which failed. */
 			continue;
 		}
-		/* Turned away: left in the backlog, it would wake us for ever. */
+		/*
+		 * Close it, because a connection that is left in the backlog would wake us
+		 * forever.
+		 */
 		if (s->open == s->max_open || (unsigned int)fd >= s->room) {
 			close(fd);
 			continue;
@@ -206,25 +212,25 @@ static void accept_all(struct server *s)
 }
 
 /*
- * Something arrived, so these connections live: their timers begin again, from now and
- * not from when the loop woke up, as it may have arrived since.
+ * Something arrived on these connections, so their timers begin again. They begin now and not when
+ * the loop woke up, because data may have arrived since then.
  */
 static void move_heard(struct server *s)
 {
-	/* If one has expired just now and is unread, the event is withdrawn. */
+	/* If one of them has just expired and its event is unread, the event is withdrawn. */
 	check("twheel_set_many", twheel_set_many(s->wheel, s->heard, s->nr_heard,
 						 now_ns() + s->timeout));
 	s->moves += s->nr_heard;
 	s->nr_heard = 0;
 }
 
-/* Return: whether something had arrived, be it the end. */
+/* Returns true if something has arrived, or the connection has ended. */
 static bool read_connection(struct server *s, int fd)
 {
 	char data[4096];
 	ssize_t len = recv(fd, data, sizeof(data), 0);
 
-	/* Level-triggered: what did not fit makes the descriptor ready again. */
+	/* The set is level-triggered, so the descriptor stays ready if there is more data. */
 	if (len > 0)
 		s->heard[s->nr_heard++] = s->conn[fd].timer;
 	else if (!len || (errno != EAGAIN && errno != EINTR))
@@ -239,7 +245,7 @@ static void kick(struct server *s, const struct twheel_event *event)
 	__u64 late = now_ns() - event->deadline_ns;
 	int fd = event->user_data;
 
-	/* More connections may be ready than epoll_wait() returned. */
+	/* More connections may have been ready than epoll_wait() returned. */
 	if (read_connection(s, fd)) {
 		move_heard(s);
 		return;
@@ -276,7 +282,7 @@ static void read_wheel(struct server *s)
 	for (i = 0; i < count; i++) {
 		if (events[i].user_data == PROGRESS) {
 			print_progress(s);
-			/* It has expired, and is armed again. */
+			/* The timer has expired, so this arms it again. */
 			check("twheel_set", twheel_set(s->wheel, s->progress,
 						       now_ns() + NSEC_PER_SEC));
 		} else if (events[i].user_data == LISTENING) {
@@ -287,7 +293,7 @@ static void read_wheel(struct server *s)
 	}
 }
 
-/* Serves until there is something to read from s->stop. */
+/* Serves until s->stop can be read. */
 static void serve(struct server *s)
 {
 	for (;;) {
@@ -300,9 +306,9 @@ static void serve(struct server *s)
 			die("epoll_wait");
 
 		/*
-		 * Read from all connections before any is closed for silence. Accept
-		 * new ones last: they may get the descriptors of closed ones, which
-		 * must not be taken for ready.
+		 * Read from all connections before any is closed for silence. Accept new
+		 * connections last, because they may get the descriptors of closed ones, and must
+		 * not be taken for ready.
 		 */
 		for (i = 0; i < count; i++) {
 			int fd = ready[i].data.fd;
@@ -352,7 +358,7 @@ static void start_server(struct server *s, unsigned int *port)
 {
 	struct rlimit limit;
 
-	/* A descriptor each, as many as we may have, and some for ourselves. */
+	/* Each connection takes a descriptor, so raise the limit as far as possible. */
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		die("getrlimit");
 	limit.rlim_cur = limit.rlim_max;
@@ -368,7 +374,7 @@ static void start_server(struct server *s, unsigned int *port)
 	if (!s->conn)
 		die("memory");
 
-	/* The kernel's, or one in this process if there is no /dev/twheel. */
+	/* The kernel's wheel, or an in-process wheel if there is no /dev/twheel. */
 	check("twheel_open", twheel_open(&s->wheel, NULL));
 	s->loop = epoll_create1(EPOLL_CLOEXEC);
 	if (s->loop < 0)
@@ -411,7 +417,7 @@ static void print_histogram(const struct server *s)
 
 /* ---- The demo ---- */
 
-/* Prints the cost of the timers, as the library counts it. */
+/* Prints what the timers cost, as the library has counted it. */
 static void print_cost(const struct server *s, const struct twheel_stats *stats)
 {
 	bool kernel = !strcmp(twheel_backend(s->wheel), "kernel");
@@ -442,7 +448,10 @@ static int run_demo(struct server *s, bool emulated)
 	bool right, told;
 	pid_t pid;
 
-	/* The clients hold one end; when they are done or dead, the other says so. */
+	/*
+	 * The clients hold one end of a pipe. Once they are done or dead, the other end can be
+	 * read.
+	 */
 	if (pipe2(end, O_CLOEXEC))
 		die("pipe");
 	s->stop = end[0];
@@ -455,7 +464,7 @@ static int run_demo(struct server *s, bool emulated)
 	if (pid < 0)
 		die("fork");
 	if (!pid) {
-		/* The wheel is the server's: a child cannot use it. */
+		/* The wheel belongs to the server, so a child cannot use it. */
 		twheel_close(s->wheel);
 		close(s->loop);
 		close(s->listener);
@@ -492,12 +501,12 @@ static int run_demo(struct server *s, bool emulated)
 #define VERBS		16
 
 struct calls {
-	/* Calls of each verb of /dev/twheel, by its number. */
+	/* Number of calls of each ioctl of /dev/twheel, by the number of the ioctl. */
 	unsigned int verb[VERBS];
-	/* Reads of its descriptor, which the first of these verbs tells. */
+	/* Number of reads of the descriptor, which the first ioctl reveals. */
 	uint64_t wheel;
 	unsigned int reads;
-	/* An in-process wheel makes these calls in place of all others. */
+	/* Number of calls of timerfd_settime(), which an in-process wheel uses instead. */
 	unsigned int alarms;
 };
 
@@ -533,8 +542,8 @@ static void print_calls(const struct calls *calls)
 }
 
 /*
- * Becomes two processes, of which this function returns in the one that is to be
- * counted. The other does that, from outside, and exits with its status.
+ * Forks. The function returns in the child, whose calls are counted. The parent counts them with
+ * ptrace and exits with the status of the child.
  */
 static void count_calls(void)
 {
@@ -557,7 +566,7 @@ static void count_calls(void)
 		die("ptrace");
 	while (WIFSTOPPED(status)) {
 		struct __ptrace_syscall_info info;
-		/* A signal is the server's; that of its stop was ours. */
+		/* Pass on the signals of the server, except for the one that stopped it for us. */
 		long signal = WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
 
 		if (signal == (SIGTRAP | 0x80)) {

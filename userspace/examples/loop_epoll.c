@@ -2,8 +2,8 @@
 /*
  * How do I use a wheel in an epoll loop?
  *
- * Its descriptor is added once, and twheel_read() is called when it is ready. That
- * is all: a timer is armed when twheel_add() or twheel_set() has returned.
+ * Add its descriptor once, and call twheel_read() when it is ready. There is nothing else to
+ * do, because a timer is armed as soon as twheel_add() or twheel_set() returns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-/* The loop need not hear of the timers. */
+/* The loop need not be told about new timers. */
 static void on_socket(const int *fd)
 {
 	uint64_t id, value;

@@ -2,10 +2,10 @@
 /*
  * How do I use a wheel in an io_uring loop?
  *
- * Either way: a poll request says when twheel_read() has something, with both
- * backends and for all timers. Or the ring itself reads the events of a kernel wheel,
- * from a descriptor of the program's own. That is for timers of REGISTER only: the
- * library must see the events of those that twheel_add() made.
+ * There are two ways. With a poll request, the ring reports when twheel_read() has something
+ * to read, which works with both backends and for all timers. Or the ring itself reads the
+ * events of a kernel wheel from a descriptor of the program's own, but only for timers of
+ * REGISTER, because the library has to see the events of timers that twheel_add() made.
  */
 #include <fcntl.h>
 #include <liburing.h>
@@ -71,7 +71,7 @@ static unsigned int by_poll(struct io_uring *ring)
 	return expired;
 }
 
-/* A poll request, and a read that the ring begins when the poll has completed. */
+/* Submits a poll request, and a read that the ring begins once the poll has completed. */
 static int poll_and_read(struct io_uring *ring, int fd, struct twheel_event *events)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
@@ -84,7 +84,7 @@ static int poll_and_read(struct io_uring *ring, int fd, struct twheel_event *eve
 	return wait_one(ring);
 }
 
-/* Without /dev/twheel there is nothing that the ring could read: 0. */
+/* Returns 0 if there is no /dev/twheel, because the ring could read nothing. */
 static unsigned int by_read(struct io_uring *ring)
 {
 	int fd = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -94,7 +94,7 @@ static unsigned int by_read(struct io_uring *ring)
 
 	if (fd < 0)
 		return 0;
-	/* The wheel has one descriptor, the ring another. */
+	/* The wheel needs its own descriptor beside that of the ring. */
 	check("open_fd", twheel_open_fd(&wheel, fcntl(fd, F_DUPFD_CLOEXEC, 3)));
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_op op = {
@@ -109,7 +109,7 @@ static unsigned int by_read(struct io_uring *ring)
 	while (expired < TIMERS) {
 		int bytes = poll_and_read(ring, fd, events);
 
-		/* The event that completed the poll may have been withdrawn. */
+		/* The event that completed the poll may have been withdrawn since. */
 		if (bytes == -EAGAIN)
 			continue;
 		check("read", bytes);

@@ -2,7 +2,7 @@
 /*
  * How do I use a wheel with libevent?
  *
- * By <twheel/libevent.h>. Any callback can arm timers, and the loop need not hear of it.
+ * Use <twheel/libevent.h>. Any callback can arm timers, and the loop need not be told.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ int main(void)
 	}
 	for (i = 0; i < TIMERS; i++)
 		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
-	/* It ends when no event is left. */
+	/* The loop ends when no event is left. */
 	event_base_dispatch(base);
 	printf("%u timers in libevent's loop\n", expired);
 	event_base_free(base);

@@ -2,7 +2,7 @@
 /*
  * How do I use a wheel with libuv?
  *
- * By <twheel/libuv.h>. Any callback can arm timers, and the loop need not hear of it.
+ * Use <twheel/libuv.h>. Any callback can arm timers, and the loop need not be told.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ int main(void)
 	check("attach", twheel_uv_attach(&adapter, loop, wheel, on_event, wheel));
 	for (i = 0; i < TIMERS; i++)
 		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
-	/* It ends when no handle is left. */
+	/* The loop ends when no handle is left. */
 	uv_run(loop, UV_RUN_DEFAULT);
 	printf("%u timers in libuv's loop\n", expired);
 	twheel_close(wheel);

@@ -2,12 +2,12 @@
 /*
  * How does a multi-threaded server kick silent connections?
  *
- * Each thread has a loop and a wheel of its own, and a connection stays with its loop. So no
- * timer is shared, no lock is needed, and an event is never stale: a loop reads one, kicks
- * that connection, and reads the next. See threads.c for loops that share a wheel.
+ * Each thread has its own loop and its own wheel, and a connection stays with its loop. So no
+ * timer is shared, no lock is needed, and no event is ever stale: a loop reads one event,
+ * kicks that connection, and reads the next. See threads.c for loops that share a wheel.
  *
- * The main thread hands connections out in turn. Here it is also the client: half of its
- * connections send a heartbeat every 50 ms, and the others fall silent.
+ * The main thread gives each new connection to the next loop. Here it is also the client: half
+ * of its connections send a heartbeat every 50 ms, and the others fall silent.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -39,7 +39,7 @@ struct loop {
 	pthread_t thread;
 	struct twheel *wheel;
 	int epoll;
-	/* The descriptors of new connections. It is closed when no more will come. */
+	/* The descriptors of new connections. The pipe is closed when no more will come. */
 	int inbox[2];
 	unsigned int open;
 	unsigned int kicked;
@@ -96,7 +96,7 @@ static void close_conn(struct loop *l, struct conn *c)
 	l->open--;
 }
 
-/* Return: whether this is a sign of life. */
+/* Returns true if this is a sign of life. */
 static bool hear(struct loop *l, struct conn *c)
 {
 	char bytes[64];
@@ -126,7 +126,7 @@ static void *run(void *arg)
 			else if (ready[i].data.ptr != l->wheel && hear(l, c))
 				alive[nr++] = c->timer;
 		}
-		/* All that were heard in this turn, in one call. */
+		/* One call moves the timers of all that were heard from in this turn. */
 		twheel_set_many(l->wheel, alive, nr, twheel_after(l->wheel, SILENCE_NS));
 		while (twheel_read(l->wheel, &event, 1) == 1) {
 			close_conn(l, (struct conn *)(uintptr_t)event.user_data);
@@ -155,7 +155,7 @@ static void end(struct loop *l)
 	close(l->inbox[0]);
 }
 
-/* Whether the server has closed the other end. */
+/* True if the server has closed the connection. */
 static bool is_kicked(int fd)
 {
 	char byte;
@@ -186,7 +186,10 @@ int main(void)
 		heard = now_ns();
 		for (i = 0; i < CLIENTS; i += 2)
 			send(clients[i], "alive", 5, MSG_NOSIGNAL);
-		/* How long a client of this machine was silent that did not want to be. */
+		/*
+		 * The longest silence of a client that wanted to talk, but was held up by this
+		 * machine.
+		 */
 		gap = now_ns() - before > gap ? now_ns() - before : gap;
 		usleep(HEARTBEAT_MS * 1000);
 	}

@@ -2,8 +2,8 @@
 /*
  * How do I get a first expiration from the device?
  *
- * Open a wheel, add a timer, wait, read its event. Everything else is there to do
- * this for very many timers at once.
+ * Open a wheel, add a timer, wait, and read its event. All other functions help you to do this
+ * for very many timers at once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +29,13 @@ int main(void)
 	uint64_t id;
 	int got;
 
-	/* The kernel's wheel, or one in this process if there is no /dev/twheel. */
+	/* The kernel's wheel, or an in-process wheel if there is no /dev/twheel. */
 	check("open", twheel_open(&wheel, NULL));
 
-	/* In 250 ms; the 42 comes back in the event. */
+	/* The timer expires in 250 ms, and its event contains the 42. */
 	check("add", twheel_add(wheel, twheel_after(wheel, 250 * MSEC), 42, &id));
 
-	/* A wait can end with nothing to read: then it is waited again. */
+	/* If a wait ends and there is nothing to read, wait again. */
 	do {
 		check("wait", twheel_wait(wheel, -1));
 		got = twheel_read(wheel, &event, 1);
@@ -44,7 +44,7 @@ int main(void)
 	printf("timer %llu expired, %llu us late\n", event.user_data,
 	       (event.expired_ns - event.deadline_ns) / 1000);
 
-	/* The timer is ours until we give it back, expired or not. */
+	/* You own the timer until you delete it, even after it has expired. */
 	check("del", twheel_del(wheel, id));
 	twheel_close(wheel);
 	return 0;

@@ -2,10 +2,9 @@
 /*
  * How do I get called at a fixed rate?
  *
- * The deadlines are first + k * period and do not drift, however late each of
- * them is read. A reader that was away gets one event, which says how many
- * periods it stands for. Periods are one of the things that twheel_submit() has
- * beyond twheel_add().
+ * The deadlines are first + k * period, and do not drift, no matter how late each event is
+ * read. If a reader was busy for several periods, it gets a single event, which says how many
+ * periods it stands for. twheel_add() makes no periodic timers, but twheel_submit() does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static void check(const char *what, int ret)
 	exit(1);
 }
 
-/* One operation. There is a result of the call, and one of the operation. */
+/* Performs one operation. The call and the operation each have a result. */
 static void submit(const char *what, struct twheel *wheel, struct twheel_op *op)
 {
 	check(what, twheel_submit(wheel, op, 1));
@@ -60,21 +59,21 @@ int main(void)
 	check("open", twheel_open(&wheel, NULL));
 	submit("register", wheel, &op);
 
-	/* The deadline was a delay, and came back absolute. */
+	/* The deadline was passed as a delay, and comes back as an absolute time. */
 	start = op.timer.deadline_ns - PERIOD;
 	for (i = 0; i < ROUNDS; i++) {
 		struct twheel_event event = wait_for_event(wheel);
 
-		/* deadline_ns is that of the first of these periods. */
+		/* deadline_ns is the deadline of the first of these periods. */
 		printf("due at %llu ms: %llu period(s)\n",
 		       (event.deadline_ns - start) / MSEC, event.expirations);
 
-		/* Work that takes longer than a period. */
+		/* Stands for work that takes longer than a period. */
 		if (i == 2)
 			usleep(350000);
 	}
 
-	/* Says what the timer was; after it, none of its events will be read. */
+	/* CANCEL returns the state of the timer. None of its events can be read afterwards. */
 	op.opcode = TWHEEL_OP_CANCEL;
 	submit("cancel", wheel, &op);
 	printf("cancelled, it was %s\n",

@@ -2,9 +2,9 @@
 /*
  * How do I wait for many timers and for other descriptors at the same time?
  *
- * The wheel is one descriptor in the epoll set, whatever the number of its
- * timers, and one twheel_read() returns as many events as fit. Here 1,000 timers run
- * beside a pipe whose writer goes silent; user_data tells the timers apart.
+ * No matter how many timers a wheel has, it is one descriptor in the epoll set, and one
+ * twheel_read() returns as many events as fit. Here, 1,000 timers run beside a pipe whose
+ * writer falls silent; user_data tells the timers apart.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@ static void watch(int loop, int fd)
 		die("epoll_ctl");
 }
 
-/* Adds timer number @i, due in 1 to 500 ms. */
+/* Adds timer number @i, which is due in 1 to 500 ms. */
 static void add_timer(struct twheel *wheel, unsigned int i)
 {
 	uint64_t id;
@@ -51,7 +51,7 @@ static void add_timer(struct twheel *wheel, unsigned int i)
 	check("add", twheel_add(wheel, twheel_after(wheel, (1 + i % 500) * MSEC), i, &id));
 }
 
-/* Reads events and gives their timers back. Returns how many timers expired. */
+/* Reads events and deletes their timers. Returns how many timers expired. */
 static unsigned int read_wheel(struct twheel *wheel, bool expired[TIMERS])
 {
 	struct twheel_event events[256];

@@ -2,11 +2,11 @@
 /*
  * How does a server give up requests that take too long?
  *
- * A timer is added with each request and deleted with its answer. Nearly all are
- * deleted before they expire, so the cost of these two counts: an exchange on a word
- * of memory each, and a system call for some thousands of them. The answer of
- * twheel_del() decides who has the last word. 1: no event will come. 0: the loop
- * has read the event and given up already.
+ * The server adds a timer for each request and deletes it with the answer. Nearly all are
+ * deleted before they expire, so what matters is the cost of adding and deleting: an exchange
+ * of a word in memory for each, and one system call for some thousands of them. If
+ * twheel_del() returns 1, no event will come, and the answer is in time. If it returns 0, the
+ * loop has read the event and given the request up already.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #define REQUESTS	200000
 #define AT_A_TIME	100
-/* Every so many-th is never answered. */
+/* One request of this many is never answered. */
 #define LOST_EVERY	5000
 #define DEADLINE_NS	50000000ULL
 
@@ -59,7 +59,7 @@ static void answer(struct server *s, struct request *r)
 
 	if (in_time < 0)
 		die("del", in_time);
-	/* With 0 the request has been given up: the answer comes too late. */
+	/* 0 means that the request was given up before, so this answer is too late. */
 	s->answered += in_time;
 	r->open = false;
 }
@@ -81,7 +81,10 @@ static void read_wheel(struct server *s)
 	}
 }
 
-/* A place for one more request: all but those that get no answer are answered. */
+/*
+ * Returns a place for another request. Answers the request that is there, unless that is a lost
+ * one.
+ */
 static struct request *next_place(struct server *s, unsigned int *place)
 {
 	struct request *r;
@@ -126,6 +129,6 @@ int main(void)
 	       s.answered, s.given_up, twheel_backend(s.wheel),
 	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn));
 	twheel_close(s.wheel);
-	/* On a slow machine others may pass their deadline as well. */
+	/* On a slow machine, other requests may pass their deadline as well. */
 	return s.given_up >= REQUESTS / LOST_EVERY && !s.early ? 0 : 1;
 }

@@ -2,12 +2,12 @@
 /*
  * How do deadlines survive a restart?
  *
- * The wheel is the kernel's, and systemd keeps its descriptor: FileDescriptorStoreMax=1 and
- * Restart=always in the unit. The next process asks for it by its name. What comes due
- * meanwhile is unread then.
+ * The wheel is the kernel's, and systemd keeps its descriptor if the unit has
+ * FileDescriptorStoreMax=1 and Restart=always. The next process asks for the descriptor by its
+ * name. Events of deadlines that passed in the meantime are then unread.
  *
- * A timer is kept until its deadline was handled. So an idle one is the work of a process
- * that died between twheel_read() and twheel_del().
+ * A timer is kept until its deadline has been handled. So if a timer is idle, an earlier
+ * process died between twheel_read() and twheel_del().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void check(const char *what, int err)
 
 /* ---- The descriptor store, as sd_notify(3) and sd_listen_fds(3) have it ---- */
 
-/* Sends @text to who started us, with @fd unless that is -1. */
+/* Sends @text to the process that started us, with @fd unless that is -1. */
 static void notify(const char *text, int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -69,7 +69,7 @@ static void notify(const char *text, int fd)
 	close(sock);
 }
 
-/* The descriptor of this name that was kept for us, or -1. */
+/* Returns the descriptor of this name that systemd kept for us, or -1. */
 static int kept_fd(const char *name)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -93,8 +93,8 @@ static int kept_fd(const char *name)
 /* ---- The program ---- */
 
 /*
- * REGISTER, because the timers of twheel_add() belong to their process. Ours count from 1:
- * those that the library makes have a user_data of 0.
+ * Uses REGISTER, because the timers of twheel_add() belong to one process. The numbers begin with
+ * 1, because the timers that the library makes for itself have a user_data of 0.
  */
 static void make_timers(struct twheel *wheel, unsigned int count)
 {
@@ -113,7 +113,7 @@ static void make_timers(struct twheel *wheel, unsigned int count)
 	}
 }
 
-/* What the library of the process before has left is deleted only. */
+/* A number of 0 means a timer that the library of an earlier process made, so just delete it. */
 static void handle(struct twheel *wheel, uint64_t id, uint64_t number)
 {
 	if (number) {
@@ -123,7 +123,7 @@ static void handle(struct twheel *wheel, uint64_t id, uint64_t number)
 	check("del", twheel_del(wheel, id));
 }
 
-/* Does what the process before has left undone. Returns how many are still to come. */
+/* Finishes what an earlier process left undone. Returns how many timers are still to expire. */
 static unsigned int take_over(struct twheel *wheel)
 {
 	struct twheel_timer timers[BATCH];

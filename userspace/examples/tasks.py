@@ -51,7 +51,7 @@ def extend(queue, task, lease, done):
         try:
             report(queue, "extend", task, lease="%ds" % lease)
         except (OSError, ValueError):
-            pass  # The next one may come in time.
+            pass  # The next call may still be in time.
 
 
 def work(queue, handle, lease=30):

@@ -2,22 +2,22 @@
 /*
  * How can several loops share one wheel?
  *
- * A loop per thread and a wheel per thread is simpler, and as fast. Where one wheel is
- * shared all the same, three rules do:
+ * Simpler, and just as fast, is a loop and a wheel for each thread. If your loops have to share
+ * one wheel nevertheless, three rules are enough:
  *
- *   - One thread reads. It hands each event to the loop that owns the connection, and
+ *   - One thread reads. It passes each event to the loop that owns the connection, and
  *     decides nothing itself.
- *   - Only the owner adds, sets and deletes the timer of a connection. So none of this
+ *   - Only the owner adds, sets and deletes the timer of a connection, so none of this
  *     takes a lock.
- *   - Only the owner frees the connection. So no event can name freed memory: it
- *     carries numbers, and the owner looks them up.
+ *   - Only the owner frees the connection. Events contain numbers, which the owner looks up,
+ *     so no event can refer to freed memory.
  *
- * Between the read and the owner, the owner can move the timer or close the connection.
- * Then the event is stale. The owner sees it by comparing: a closed connection has no
- * such id, as ids are not given twice; a moved timer has another deadline.
+ * After an event was read, and before the owner handles it, the owner may move the timer or
+ * close the connection, which makes the event stale. The owner notices this when it compares:
+ * the id of a closed connection is not used again, and a moved timer has another deadline.
  *
- * An answer of 0 of twheel_set() or twheel_del() means that an event of the timer has
- * been read. So there are as many such answers as events, and this program counts both.
+ * If twheel_set() or twheel_del() returns 0, an event of the timer has been read. So 0 is
+ * returned as often as there are events, and this program counts both.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -37,13 +37,13 @@
 #define CONNECTIONS	50
 #define TURNS		200
 #define MSEC		1000000ULL
-/* So short that much expires while the owner moves it. */
+/* So short that many timers expire while their owner moves them. */
 #define SILENCE_NS	(5 * MSEC)
 
-/* In user_data: who owns the timer, and which connection it is. */
+/* user_data contains the owner of the timer and the index of the connection. */
 #define OWNER(user_data)	((unsigned int)((user_data) >> 32))
 #define PLACE(user_data)	((uint32_t)(user_data))
-/* An owner that is no loop. */
+/* The number of main() as an owner, which is not a loop. */
 #define MAIN		LOOPS
 
 struct conn {
@@ -59,7 +59,9 @@ struct loop {
 	struct conn conn[CONNECTIONS];
 	unsigned int open;
 
-	/* Events that the reader has for it, and the descriptor that says so. */
+	/*
+	 * Events that the reader has passed to this loop, and the descriptor that announces them.
+	 */
 	pthread_mutex_t lock;
 	struct twheel_event *inbox;
 	unsigned int count;
@@ -71,7 +73,7 @@ struct loop {
 	unsigned int silent;
 	unsigned int stale_closed;
 	unsigned int stale_moved;
-	/* Answers of 0. */
+	/* How often twheel_set() or twheel_del() returned 0. */
 	unsigned int read_before;
 };
 
@@ -114,7 +116,7 @@ static void hand_over(struct loop *l, const struct twheel_event *event)
 		die("eventfd");
 }
 
-/* Sleeps until there is an event, whoever has armed it. Returns how many there were. */
+/* Sleeps until there is an event, no matter which thread armed the timer. Counts the events. */
 static void *run_reader(void *arg)
 {
 	unsigned int *total = arg;
@@ -132,7 +134,7 @@ static void *run_reader(void *arg)
 					hand_over(&loops[OWNER(events[i].user_data)], &events[i]);
 			}
 		}
-		/* twheel_wake() has ended the wait, with nothing to read. */
+		/* If there was nothing to read, twheel_wake() has ended the wait. */
 	} while (!atomic_load(&stop_reading));
 	return NULL;
 }
@@ -169,10 +171,12 @@ static void handle(struct loop *l, const struct twheel_event *event)
 	struct conn *c = &l->conn[PLACE(event->user_data)];
 
 	if (c->timer != event->id) {
-		/* It was closed. Another may have its place, with another id. */
+		/*
+		 * The connection was closed. Another one may have its place, but with another id.
+		 */
 		l->stale_closed++;
 	} else if (c->deadline != event->deadline_ns) {
-		/* It was heard of since, and is armed. */
+		/* Something was heard since, and the timer is armed again. */
 		l->stale_moved++;
 	} else {
 		l->silent++;
@@ -180,7 +184,7 @@ static void handle(struct loop *l, const struct twheel_event *event)
 	}
 }
 
-/* Takes what is in the inbox, and handles it without the lock. */
+/* Takes the events out of the inbox, and handles them without the lock. */
 static void read_inbox(struct loop *l)
 {
 	struct twheel_event *events;
@@ -198,7 +202,7 @@ static void read_inbox(struct loop *l)
 	free(events);
 }
 
-/* Plays the network: some clients talk, some go, some come. */
+/* Plays the network: some clients talk, some leave, and new ones come. */
 static void traffic(struct loop *l)
 {
 	struct conn *c;
@@ -225,7 +229,7 @@ static void *run_loop(void *arg)
 	unsigned int turn;
 	uint64_t rings;
 
-	/* No traffic at the end: the rest falls silent. */
+	/* There is no traffic in the end, so the remaining connections fall silent. */
 	for (turn = 0; turn < TURNS || l->open; turn++) {
 		int ready = poll(&bell, 1, turn < TURNS ? 1 : -1);
 
@@ -249,8 +253,8 @@ static void start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 }
 
 /*
- * A deadline that one thread sets wakes another. The thread that set it calls nothing
- * of the library after that, and sleeps for longer.
+ * Checks that a deadline set by one thread wakes another. The thread that sets it calls no
+ * function of the library after that, and sleeps for longer.
  */
 static bool wake_the_reader(void)
 {
@@ -271,7 +275,7 @@ static bool wake_the_reader(void)
 int main(void)
 {
 	unsigned int opened = 0, closed = 0, silent = 0, moved = 0, gone = 0;
-	/* That of main() is one. */
+	/* twheel_del() returns the first 0 in wake_the_reader(). */
 	unsigned int events = 0, answers = 1;
 	pthread_t reader;
 	unsigned int i;
@@ -296,7 +300,7 @@ int main(void)
 	for (i = 0; i < LOOPS; i++)
 		pthread_join(loops[i].thread, NULL);
 
-	/* Nothing is armed any more, so only this ends the wait of the reader. */
+	/* Nothing is armed any more, so only this can end the wait of the reader. */
 	atomic_store(&stop_reading, true);
 	check("wake", twheel_wake(wheel));
 	pthread_join(reader, NULL);
@@ -304,7 +308,7 @@ int main(void)
 	for (i = 0; i < LOOPS; i++) {
 		struct loop *l = &loops[i];
 
-		/* The last messages were from connections that are closed. */
+		/* The last events are of connections that are closed. */
 		read_inbox(l);
 		opened += l->opened;
 		closed += l->closed;

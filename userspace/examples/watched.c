@@ -2,15 +2,15 @@
 /*
  * How does a program tell "twheelctl watch", or systemd, that it is alive?
  *
- * By a datagram to $NOTIFY_SOCKET, as sd_notify(3) has it. Each argument is a step, so that
- * each way to fall silent can be tried:
+ * It sends datagrams to $NOTIFY_SOCKET, as sd_notify(3) describes. Each argument is a step, so
+ * that you can try each way to fall silent:
  *
- *   NAME=VALUE	sends this
- *   ping:MS	sends WATCHDOG=1 three times as often as it must
+ *   NAME=VALUE	sends this text
+ *   ping:MS	sends WATCHDOG=1 three times as often as it has to
  *   sleep:MS	sends nothing
  *   stop	stops itself, as Ctrl-Z does
- *   loop	uses the processor, for ever
- *   block	waits within the kernel, where SIGABRT does not end it
+ *   loop	uses the processor forever
+ *   block	waits inside the kernel, where SIGABRT does not end it
  */
 #include <err.h>
 #include <errno.h>
@@ -38,11 +38,11 @@ static void notify(const char *text)
 	socklen_t size = offsetof(struct sockaddr_un, sun_path) + len;
 	int fd;
 
-	/* Nobody watches. */
+	/* No supervisor is watching. */
 	if (!len || len > sizeof(addr.sun_path))
 		return;
 	memcpy(addr.sun_path, path, len);
-	/* An abstract name begins with a zero. */
+	/* The name of an abstract socket begins with a zero byte. */
 	if (*path == '@')
 		addr.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -59,7 +59,7 @@ static void sleep_us(unsigned long us)
 	nanosleep(&ts, NULL);
 }
 
-/* WATCHDOG_USEC= is for the process that WATCHDOG_PID= names, and not for its children. */
+/* WATCHDOG_USEC= applies to the process that WATCHDOG_PID= names, but not to its children. */
 static unsigned long watchdog_us(void)
 {
 	const char *pid = getenv("WATCHDOG_PID"), *us = getenv("WATCHDOG_USEC");
@@ -80,7 +80,7 @@ static void ping(unsigned long us)
 	notify("WATCHDOG=1");
 }
 
-/* A parent of vfork() waits in the kernel for its child, which heeds no SIGABRT either. */
+/* The parent in vfork() waits inside the kernel for its child, which ignores SIGABRT as well. */
 static void block(void)
 {
 	if (vfork())
