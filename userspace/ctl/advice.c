@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Says why the kernel's wheel cannot be used, and what to do. Errors and doctor print this.
+ * Explains why the kernel's wheel cannot be used, and what to do. Error messages and doctor print
+ * this.
  */
 #define _GNU_SOURCE
 #include <glob.h>
@@ -54,11 +55,11 @@ static bool source_is_installed(void)
 	return is;
 }
 
-/* True if the firmware accepts signed modules only. */
+/* True if Secure Boot is on, so that the kernel only accepts signed modules. */
 static bool secure_boot(void)
 {
 	FILE *f = fopen(SECURE_BOOT, "re");
-	/* The file has four bytes of attributes, then the value. */
+	/* The value comes after four bytes of attributes. */
 	unsigned char bytes[5] = { 0 };
 	bool is = f && fread(bytes, sizeof(bytes), 1, f) == 1 && bytes[4] == 1;
 
@@ -82,13 +83,13 @@ int module_minor(void)
 	return minor;
 }
 
-/* A chroot or a container may have no /sys, or no /proc. */
+/* There may be no /sys or /proc in a chroot or a container. */
 bool module_is_loaded(void)
 {
 	return !access("/sys/module/twheel", F_OK) || module_minor() >= 0;
 }
 
-/* The version of the module that is loaded, or "unknown". */
+/* Returns the version of the loaded module, or "unknown". */
 const char *module_version(char *buf, size_t size)
 {
 	FILE *f = fopen("/sys/module/twheel/version", "re");
@@ -101,7 +102,7 @@ const char *module_version(char *buf, size_t size)
 	return buf;
 }
 
-/* The name of the container manager, or NULL outside of containers. */
+/* Returns the name of the container manager, or NULL outside of containers. */
 const char *container(void)
 {
 	static const struct {
@@ -143,7 +144,7 @@ void advise_load(char buf[ADVICE_LEN])
 			 "the module is not installed: in the source of twheel, make load; or make dkms-install, then modprobe twheel");
 }
 
-/* Writes what to do if there is no @path. */
+/* Writes what to do if @path does not exist. */
 void advise_absent(char buf[ADVICE_LEN], const char *path)
 {
 	if (strcmp(path, DEVICE))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What to do if there is no wheel. */
+/* Advice for users who cannot open a wheel. */
 #ifndef TWHEELCTL_ADVICE_H
 #define TWHEELCTL_ADVICE_H
 

@@ -13,7 +13,7 @@
 #include "output.h"
 #include "timers.h"
 
-/* Arms the one timer and waits for it. */
+/* Arms a single timer and waits for it. */
 static void wait_for(struct wheel *w, struct roster *r, const struct spec *spec,
 		     struct twheel_event *event)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the verbs task and schedule share. See body.h. */
+/* Shared by the verbs task and schedule. See body.h. */
 #include "body.h"
 
 #include <ctype.h>
@@ -46,7 +46,7 @@ static void add_header(const struct verb *verb, json_t *headers, const char *tex
 		usage_error(verb, "headers: not UTF-8");
 }
 
-/* An object in an object. */
+/* Returns the object in a field, and makes it if it is missing. */
 static json_t *part(json_t *object, const char *name)
 {
 	json_t *found = json_object_get(object, name);
@@ -101,7 +101,7 @@ void print_text(const json_t *v)
 	const unsigned char *p = (const unsigned char *)json_string_value(v);
 	char *text;
 
-	/* Behind 0xc2 come the control characters above ASCII. */
+	/* A character that follows 0xc2 and is below 0xa0 is a control character beyond ASCII. */
 	while (*p >= ' ' && *p != 0x7f && (*p != 0xc2 || p[1] >= 0xa0))
 		p++;
 	text = *p ? json_dumps(v, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the verbs task and schedule share: what a task does, by options, and what they print.
- */
+/* Shared by the verbs task and schedule: the options for what a task does, and printing. */
 #ifndef TWHEELCTL_BODY_H
 #define TWHEELCTL_BODY_H
 
@@ -12,7 +10,7 @@
 
 #include "verb.h"
 
-/* The values of these options, and the first one that is free behind them. */
+/* The values of these options, and the first value that is free after them. */
 enum {
 	OPT_URL = OPT_OF_VERB,
 	OPT_METHOD,
@@ -23,14 +21,14 @@ enum {
 	OPT_BEHIND_BODY,
 };
 
-/* A set of them for check_options(). */
+/* The set of these options for check_options(). */
 #define BODY_GIVEN	(OPTION(OPT_URL) | OPTION(OPT_METHOD) | OPTION(OPT_HEADER) | \
 			 OPTION(OPT_PAYLOAD) | OPTION(OPT_TIMEOUT) | OPTION(OPT_KEEP))
 
 /**
  * body_option() - take an option from --url to --keep into a task, or die with a usage error
  * @verb: the verb
- * @task: an object; it gets what the option means
+ * @task: an object, to which the meaning of the option is added
  * @opt: an option of the verb, whose argument is in optarg
  *
  * Return: whether @opt is one of them.
@@ -40,10 +38,10 @@ bool body_option(const struct verb *verb, json_t *task, int opt);
 /* Appends @id to @path, which has room for @size bytes. All but the plainest bytes are escaped. */
 void append_id(char *path, size_t size, const char *id);
 
-/* Prints a text. One that a terminal would obey becomes JSON. */
+/* Prints a text. One that contains control characters is printed as JSON. */
 void print_text(const json_t *v);
 
-/* Prints each field of an object on a line. */
+/* Prints the fields of an object, one on each line. */
 void print_fields(const json_t *object);
 
 #endif /* TWHEELCTL_BODY_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One HTTP request to twheeld, by libcurl. See transfer.h. */
+/* Sends one HTTP request to twheeld with libcurl. See transfer.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,10 @@
 #include "show.h"
 #include "transfer.h"
 
-/* While libcurl has no descriptor, such as that of a name server, it is asked so often, in ms. */
+/*
+ * How often libcurl is asked while it has no descriptor to wait for, in ms. That happens, for
+ * example, while a name server is being asked.
+ */
 #define ASK_MS		20
 #define WAIT_MS		1000
 
@@ -47,7 +50,7 @@ static size_t take(char *data, size_t size, size_t len, void *arg)
 	return len;
 }
 
-/* HOST:PORT as before, or a URL without a path. */
+/* Makes a URL. The user may name HOST:PORT, or a URL without a path. */
 static char *url_of(const struct transfer *t)
 {
 	const char *host = t->server, *scheme = "http://";
@@ -106,7 +109,7 @@ static void prepare(CURL *e, const struct transfer *t, const char *url, struct c
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, a);
 }
 
-/* Waits for what libcurl waits for, or for a signal. */
+/* Waits until libcurl can continue or a signal arrives. */
 static int wait_for(CURLM *multi, const sigset_t *mask)
 {
 	fd_set in, out, err;
@@ -146,7 +149,7 @@ static int run(CURLM *multi, const sigset_t *mask, CURLcode *result)
 	}
 }
 
-/* The errno of a connection is plainer than what libcurl says of it. */
+/* Prefers the errno of the connection, which says more than the result of libcurl. */
 static int error_of(CURL *e, CURLcode result, bool too_long)
 {
 	long err = 0;
@@ -201,7 +204,7 @@ int transfer(const struct transfer *t, int *status, char **text, size_t *len)
 	*status = (int)code;
 	curl_multi_remove_handle(multi, e);
 	curl_easy_cleanup(e);
-	/* A command that is run later has no descriptors of ours. */
+	/* A command that we run later must not inherit a descriptor. */
 	curl_multi_cleanup(multi);
 	curl_slist_free_all(headers);
 	free(url);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Opens a wheel, or says why that fails. Waits for events.
- */
+/* Opens a wheel or explains why that fails, and waits for events. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +15,7 @@
 #include "device.h"
 #include "error.h"
 
-/* The limit for max_timers; 0 if it cannot be read. */
+/* Returns the limit for max_timers, or 0 if it cannot be read. */
 static unsigned int max_timers_limit(void)
 {
 	FILE *f = fopen("/sys/module/twheel/parameters/max_timers_limit", "re");
@@ -31,7 +29,7 @@ static unsigned int max_timers_limit(void)
 	return limit;
 }
 
-/* The value of TWHEEL_BACKEND if there is no such backend, or NULL. */
+/* Returns the value of TWHEEL_BACKEND if there is no such backend, or NULL. */
 static const char *unknown_backend(void)
 {
 	const char *name = getenv("TWHEEL_BACKEND");
@@ -39,7 +37,7 @@ static const char *unknown_backend(void)
 	return name && *name && strcmp(name, "kernel") && strcmp(name, "inprocess") ? name : NULL;
 }
 
-/* Says why the device cannot be opened and what to do, and exits. */
+/* Explains why the device cannot be opened and what to do, and exits. */
 static _Noreturn void refuse_device(const struct conf *conf, int err)
 {
 	char advice[ADVICE_LEN];
@@ -132,8 +130,8 @@ void wheel_open(struct wheel *w, const struct conf *conf)
 
 	w->pidfd = -1;
 	/*
-	 * The device and the shape have one errno. If the default shape works, this shape
-	 * was at fault.
+	 * A wrong device and a wrong shape cause the same errno. If the default shape works, the
+	 * shape was wrong.
 	 */
 	if (ret && has_shape(conf)) {
 		struct conf plain = { .device = conf->device, .names_device = conf->names_device };
@@ -237,7 +235,7 @@ bool wait_input(const struct wheel *w, int other_fd, __u64 timeout,
 		.tv_sec = timeout / NSEC_PER_SEC,
 		.tv_nsec = timeout % NSEC_PER_SEC,
 	};
-	/* A time beyond a 32-bit time_t is for ever, too. */
+	/* A timeout that does not fit into a 32-bit time_t also means forever. */
 	bool fits = (__u64)ts.tv_sec == timeout / NSEC_PER_SEC;
 	int ret;
 

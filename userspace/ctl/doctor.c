@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl doctor: checks whether the kernel's wheel works, and says why not.
+ * twheelctl doctor: checks if the kernel's wheel works, and explains what is wrong.
  *
- * Each check prints a line. A check depends on those before it, and is left out if they
- * make it impossible. The first check that fails gives the exit status.
+ * Each check prints a line. A check that cannot work because an earlier one failed is skipped. The
+ * first check that fails decides the exit status.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,7 +27,7 @@
 /* The oldest Linux that the module supports. */
 #define LINUX_MAJOR	6
 #define LINUX_MINOR	1
-/* Maximum time until the event of a 1 ms timer. A wheel that works takes milliseconds. */
+/* Maximum time until the event of a 1 ms timer. A working wheel takes milliseconds. */
 #define PATIENCE	(10 * NSEC_PER_SEC)
 
 struct doctor {
@@ -35,7 +35,7 @@ struct doctor {
 	int status;
 };
 
-/* Prints one check. @advice says what to do. NULL: the check has passed. */
+/* Prints the result of a check. @advice says what to do, and is NULL if the check has passed. */
 static void print_check(const struct doctor *d, const char *name, const char *advice,
 			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
@@ -102,7 +102,7 @@ static void check_module(struct doctor *d)
 	bool loaded = module_is_loaded();
 	struct twheel *w;
 
-	/* An open of the device node loads the module, and shows that it is there. */
+	/* To open the device node loads the module, and shows that the node exists. */
 	if (!loaded && !try_wheel(&w, &d->conf)) {
 		twheel_close(w);
 		loaded = true;
@@ -150,7 +150,7 @@ static bool check_device(struct doctor *d)
 	return true;
 }
 
-/* Says why no wheel could be made. */
+/* Explains why no wheel could be made. */
 static void explain_open(struct doctor *d, int err)
 {
 	char advice[ADVICE_LEN];
@@ -232,7 +232,7 @@ static void check_wheel(struct doctor *d)
 	twheel_close(w);
 }
 
-/* Prints what TWHEEL_BACKEND means for programs that take either backend. */
+/* Prints what TWHEEL_BACKEND means for programs that accept either backend. */
 static void check_environment(struct doctor *d)
 {
 	const char *backend = getenv("TWHEEL_BACKEND");
@@ -258,7 +258,7 @@ static int run_doctor(const struct verb *verb, int argc, char **argv)
 		;
 	if (optind < argc)
 		usage_error(verb, "takes no argument");
-	/* --device names a wheel of the kernel, so TWHEEL_BACKEND does not count. */
+	/* --device names a kernel wheel, so TWHEEL_BACKEND has no effect. */
 	d.conf.names_device = true;
 	check_kernel(&d);
 	check_module(&d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What twheelctl says to stderr, and the status that it exits with. */
+/* Error messages of twheelctl, and its exit statuses. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,10 +33,10 @@ void hint(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* A failure of ours exits with STATUS_OWN_FAILURE. */
+/* True if failures of twheelctl itself exit with STATUS_OWN_FAILURE. */
 static bool own;
 
-/* From now on, a verb that runs a command keeps other statuses for the command. */
+/* Reserves all other statuses for the command that a verb runs. */
 void own_failures(void)
 {
 	own = true;
@@ -48,7 +48,7 @@ void leave(int status)
 	exit(own ? STATUS_OWN_FAILURE : status);
 }
 
-/* Complains and exits. */
+/* Prints an error and exits. */
 void die(int status, const char *fmt, ...)
 {
 	va_list args;
@@ -62,7 +62,7 @@ void die(int status, const char *fmt, ...)
 	leave(status);
 }
 
-/* The text for an errno of the device. */
+/* Returns the text for an errno of the device. */
 const char *error_text(int err)
 {
 	switch (err) {
@@ -77,7 +77,7 @@ const char *error_text(int err)
 	}
 }
 
-/* The exit status for an errno of the device. */
+/* Returns the exit status for an errno of the device. */
 int error_status(int err)
 {
 	switch (err) {

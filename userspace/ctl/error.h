@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What twheelctl says to stderr, and the status that it exits with. */
+/* Error messages of twheelctl, and its exit statuses. */
 #ifndef TWHEELCTL_ERROR_H
 #define TWHEELCTL_ERROR_H
 
 #include "common.h"
 
-/* Exit statuses. A command run by "after" gives its own instead. */
+/* Exit statuses. After a command, "after" exits with the status of the command instead. */
 enum {
 	STATUS_OK = 0,
 	STATUS_FAILURE = 1,

@@ -25,7 +25,7 @@ static const char *server_name(const struct conf *conf)
 	return server && *server ? server : SERVER;
 }
 
-/* Reads the first line of the token file, without its end. */
+/* Reads the first line of the token file, without the newline. */
 static const char *read_token(const struct conf *conf)
 {
 	static char token[512];
@@ -41,7 +41,7 @@ static const char *read_token(const struct conf *conf)
 	return token;
 }
 
-/* Another server says what it likes. */
+/* Parses an answer. It may be of any form, because the server may not be a twheeld. */
 static int parse_answer(const char *text, size_t len, int status, json_t **answer)
 {
 	*answer = len ? json_loadb(text, len, JSON_DECODE_ANY, NULL) : NULL;
@@ -74,7 +74,7 @@ int http_try(const struct conf *conf, const char *method, const char *path, json
 	return err;
 }
 
-/* The exit status for an HTTP status. */
+/* Returns the exit status for an HTTP status. */
 static int exit_status(int status)
 {
 	switch (status) {

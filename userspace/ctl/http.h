@@ -18,46 +18,46 @@
  * http_try() - send a request
  * @conf: names the server and the token
  * @method: GET, POST ...
- * @path: with its query; all characters must be those of a URL
- * @body: what to send, or NULL; its reference is given up
- * @status: of the answer
- * @answer: its JSON; a new reference, or NULL if it has none
- * @mask: signals that are blocked while it waits for the answer, or NULL
+ * @path: path and query; every character must be allowed in a URL
+ * @body: what to send, or NULL; drops the caller's reference
+ * @status: out: the HTTP status
+ * @answer: out: the JSON of the answer, as a new reference, or NULL if it has none
+ * @mask: signals that are blocked during the wait for the answer, or NULL
  *
- * Return: 0, or a negative errno. -EINTR: a signal came that @mask lets through.
+ * Return: 0, or a negative errno. -EINTR: a signal arrived that @mask does not block.
  */
 int http_try(const struct conf *conf, const char *method, const char *path, json_t *body,
 	     int *status, json_t **answer, const sigset_t *mask);
 
 /**
- * http_call() - send a request, or die
+ * http_call() - send a request, or exit
  *
- * The same. It dies with the words of the daemon unless the status is 2xx.
+ * Unless the status is 2xx, this exits with the error that the daemon has reported.
  *
  * Return: the answer.
  */
 json_t *http_call(const struct conf *conf, const char *method, const char *path,
 		  json_t *body);
 
-/* Dies with the words of the daemon. */
+/* Exits with the error that the daemon has reported. */
 void http_die(int status, const json_t *answer) __attribute__((noreturn));
 
-/* Dies with a usage error unless the text can be part of a path. */
+/* Exits with a usage error unless the text can be part of a path. */
 void check_name(const struct verb *verb, const char *what, const char *text);
 
-/* An option of a verb in a set of these. */
+/* The bit of an option in a set of options. */
 #define OPTION(value)	(1U << ((value) - OPT_OF_VERB))
 
-/* Dies with a usage error if @command has one of the @given options not among its @options. */
+/* Exits with a usage error if one of the @given options is not among the @options of @command. */
 void check_options(const struct verb *verb, const char *command, unsigned int given,
 		   unsigned int options);
 
 /**
- * struct subcommand - a word behind a verb, for things that a queue has
+ * struct subcommand - a word after a verb, for the tasks or schedules of a queue
  * @name: the word
- * @options: those that it takes, as a set of OPTION()
- * @method: of its request, if it names one thing; NULL: it names the queue alone
- * @suffix: what comes behind the name of the thing in the path
+ * @options: the options that it takes, as a set of OPTION()
+ * @method: method of the request, if it names a single one; NULL: it names only the queue
+ * @suffix: what comes after the name in the path
  */
 struct subcommand {
 	const char *name;
@@ -67,28 +67,33 @@ struct subcommand {
 };
 
 /**
- * take_subcommand() - take the subcommand and the queue from the arguments, or die
+ * take_subcommand() - take the subcommand and the queue from the arguments, or exit
  * @verb: the verb
- * @argc: as for main(); optind moves behind the queue
- * @argv: likewise
+ * @argc: as for main(); optind moves to the word after the queue
+ * @argv: as for main()
  * @given: the options that were given
- * @commands: all that there are, up to one without a name
+ * @commands: all subcommands; the last one has no name
  * @queue: out: the queue
  */
 const struct subcommand *take_subcommand(const struct verb *verb, int argc, char **argv,
 					 unsigned int given, const struct subcommand *commands,
 					 const char **queue);
 
-/* A value as one line of JSON, its numbers with the digits that they need. To be freed. */
+/*
+ * Returns a value as one line of JSON, with as many digits as its numbers need. The caller frees
+ * it.
+ */
 char *value_text(const json_t *value);
 
-/* Prints an answer as one line of JSON and gives up its reference. */
+/* Prints an answer as one line of JSON, and drops the caller's reference to it. */
 void print_json(json_t *answer);
 
-/* Adds a duration, which the daemon reads as twheelctl does, or dies with a usage error. */
+/* Adds a duration, which the daemon reads as twheelctl does, or exits with a usage error. */
 void set_duration(const struct verb *verb, json_t *object, const char *name, const char *text);
 
-/* Adds an option to an object. A text that is not UTF-8 has no value, and is an error. */
+/*
+ * Adds an option to an object. It is an error if there is no value, because the text is not UTF-8.
+ */
 void set_field(const struct verb *verb, json_t *object, const char *name, json_t *value);
 
 /* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records as JSON, one object a line.
- *
- * Numbers are exact integers. Times are in ns. Many readers have numbers of 53 bits, so a
- * larger number is a string. An id always is one.
+ * Prints records as JSON, one object on each line. Numbers are exact integers, and times are in
+ * ns. Many readers only have 53 bits for a number, so a larger number is printed as a string. An
+ * id is always a string.
  */
 #include <stdio.h>
 
 #include "json.h"
 
-/* A double has every integer up to this one. */
+/* A double can represent every integer up to this one. */
 #define JSON_EXACT	(1ULL << 53)
 
-/* The next JSON value needs a comma before it. */
+/* True if the next JSON value needs a comma before it. */
 static bool json_comma;
 
 static void json_key(const char *key)
@@ -55,10 +54,12 @@ void json_bool(const char *key, bool value)
 	fputs(value ? "true" : "false", stdout);
 }
 
-/* The length in UTF-8 of the character at @s, which is not ASCII; 0 if it is not valid. */
+/*
+ * Returns the length in UTF-8 of the character at @s, which is not ASCII, or 0 if it is not valid.
+ */
 static unsigned int utf8_len(const unsigned char *s)
 {
-	/* The range of the second byte. It excludes second spellings and half characters. */
+	/* The range of the second byte, which excludes overlong forms and surrogates. */
 	unsigned char least = *s == 0xe0 ? 0xa0 : *s == 0xf0 ? 0x90 : 0x80;
 	unsigned char most = *s == 0xed ? 0x9f : *s == 0xf4 ? 0x8f : 0xbf;
 	unsigned int len, i;
@@ -89,7 +90,7 @@ void json_text(const char *key, const char *value)
 		else if (len)
 			value += fwrite(value, 1, len, stdout) - 1;
 		else
-			/* A path or a name may have any encoding. */
+			/* Replace the byte, because a path or a name may have any encoding. */
 			fputs("\\ufffd", stdout);
 	}
 	putchar('"');

@@ -96,7 +96,7 @@ static void print_banner(const struct monitor *m, const struct wheel *w,
 	}
 }
 
-/* Says why the monitor ends after @seen events. Returns the exit status. */
+/* Explains why the monitor ends after @seen events. Returns the exit status. */
 static int end_early(const struct monitor *m, __u64 seen, const char *why)
 {
 	if (m->limit)

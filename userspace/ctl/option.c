@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The command line of a verb: its options, those that verbs share, and its help. */
+/* Parses the command line of a verb: its own options, those that verbs share, and --help. */
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -15,7 +15,7 @@
 #include "error.h"
 #include "option.h"
 
-/* Above all characters, which are short options of verbs. */
+/* These values are above all characters, which are the short options of verbs. */
 enum {
 	OPT_DEVICE = 256,
 	OPT_CLOCK,
@@ -96,7 +96,7 @@ static const char observer_help[] =
 	"  -j, --json            print one JSON object per line, with times in ns\n"
 	"  -h, --help            print this text\n";
 
-/* Says what is wrong with the command line, and exits. */
+/* Explains what is wrong with the command line, and exits. */
 void usage_error(const struct verb *verb, const char *fmt, ...)
 {
 	va_list args;
@@ -110,7 +110,7 @@ void usage_error(const struct verb *verb, const char *fmt, ...)
 	leave(STATUS_USAGE);
 }
 
-/* Reads the number of an option, @min to @max, or exits. */
+/* Reads a number from @min to @max as the argument of an option, or exits. */
 static __u64 range_option(const struct verb *verb, const char *option,
 			  const char *text, __u64 min, __u64 max)
 {
@@ -125,14 +125,14 @@ static __u64 range_option(const struct verb *verb, const char *option,
 	return value;
 }
 
-/* The same from 1 on. */
+/* Reads a number of at least 1 in the same way. */
 __u64 number_option(const struct verb *verb, const char *option,
 		    const char *text, __u64 max)
 {
 	return range_option(verb, option, text, 1, max);
 }
 
-/* Reads the duration of an option, or exits. */
+/* Reads a duration as the argument of an option, or exits. */
 __u64 duration_option(const struct verb *verb, const char *option,
 		      const char *text)
 {
@@ -182,7 +182,7 @@ static bool is_negative_number(const char *word)
 	return word && *word == '-' && (isdigit((unsigned char)word[1]) || word[1] == '.');
 }
 
-/* Refuses a negative number, which getopt took for options, if @verb takes a number. */
+/* Explains a negative number, which getopt has mistaken for options, if @verb takes a number. */
 static void refuse_negative(const struct verb *verb, char **argv)
 {
 	char **word = argv + optind - 1;
@@ -193,7 +193,7 @@ static void refuse_negative(const struct verb *verb, char **argv)
 		usage_error(verb, "%s: %s", *word, verb->negative);
 }
 
-/* Says why getopt stopped at argv[optind - 1] or within the next word, and exits. */
+/* Explains why getopt stopped at argv[optind - 1] or within the next word, and exits. */
 static _Noreturn void option_error(const struct verb *verb, char **argv,
 				   const char *shortopts, const struct option *longopts)
 {
@@ -201,7 +201,7 @@ static _Noreturn void option_error(const struct verb *verb, char **argv,
 	const struct option *o;
 
 	refuse_negative(verb, argv);
-	/* For an unknown long option, optopt is 0. */
+	/* optopt is 0 if a long option is unknown. */
 	if (!optopt)
 		usage_error(verb, "unknown option %s", word);
 	for (o = longopts; o->name; o++)
@@ -227,7 +227,7 @@ void front_options(struct option options[MAX_OPTIONS])
 	options[n] = (struct option){ };
 }
 
-/* Lists all options of a verb. The shared ones come first. */
+/* Lists all options of a verb, beginning with the shared ones. */
 static void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
 {
 	const struct option *o;
@@ -244,7 +244,7 @@ static void verb_options(const struct verb *verb, struct option options[MAX_OPTI
 	options[n] = (struct option){ };
 }
 
-/* Writes the letters of @longopts for getopt. */
+/* Writes the letters of @longopts in the form that getopt expects. */
 static void letters(char *shortopts, const struct option *longopts, bool command_follows)
 {
 	const struct option *o;

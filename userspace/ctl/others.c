@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wheels of other processes. find_others() reads /proc/PID/task/TID/fdinfo, and in debugfs
- * what has no descriptor; open_other() copies a descriptor. Neither changes the wheel.
+ * Finds and opens wheels of other processes, without changing them. find_others() reads
+ * /proc/PID/task/TID/fdinfo, find_hidden() finds wheels without a descriptor in debugfs, and
+ * open_other() copies a descriptor.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -27,7 +28,7 @@
 #include "option.h"
 #include "others.h"
 
-/* The part of @line behind @key and a tab; NULL if the key is another. */
+/* Returns the part of @line after @key and a tab, or NULL if the line has another key. */
 static const char *value_of(const char *line, const char *key)
 {
 	size_t len = strlen(key);
@@ -95,17 +96,17 @@ static void parse_line(const char *line, struct seen *s)
 	}
 }
 
-/* Writes where /proc has a thread; the first is where its process is. */
+/* Writes the directory of a thread in /proc. The first thread has that of its process. */
 static const char *proc_of(char buf[48], int pid, int tid)
 {
 	snprintf(buf, 48, tid == pid ? "/proc/%d" : "/proc/%d/task/%d", pid, tid);
 	return buf;
 }
 
-/* Reads the fdinfo of a descriptor. Return: whether it is one of a wheel. */
+/* Reads the fdinfo of a descriptor. Returns true if the descriptor is one of a wheel. */
 static bool read_fdinfo(int pid, int tid, int fd, struct seen *s)
 {
-	/* One line has all buckets of the lateness. */
+	/* All buckets of the lateness are on one line. */
 	char line[4096];
 	char dir[48], path[80];
 	bool is = false;
@@ -143,7 +144,9 @@ static void read_comm(int pid, char comm[COMM_LEN])
 	comm[strcspn(comm, "\n")] = '\0';
 }
 
-/* Enters a descriptor. If the module numbers wheels, it joins the others of its wheel. */
+/*
+ * Adds a descriptor. If the module numbers its wheels, descriptors of one wheel are kept together.
+ */
 static void enter(struct others *o, const struct seen *found, int pid, int fd)
 {
 	struct seen *s = NULL;
@@ -158,7 +161,7 @@ static void enter(struct others *o, const struct seen *found, int pid, int fd)
 		s = &o->seen[o->count++];
 		*s = *found;
 	}
-	/* A thread whose descriptors may be those of another. */
+	/* Two threads of a process may share their descriptors. */
 	for (i = 0; i < s->holders; i++)
 		if (s->holder[i].pid == pid && s->holder[i].fd == fd)
 			return;
@@ -177,8 +180,9 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * True if a descriptor refers to a file. There are many others, and what epoll reports in fdinfo
- * can be long. stat() would ask the file system, which may never answer.
+ * True if a descriptor refers to a file with a path. A process can have many other descriptors, and
+ * what epoll reports in fdinfo can be long. stat() would ask the file system, which may never
+ * answer.
  */
 static bool has_path(DIR *dir, const char *fd)
 {
@@ -187,9 +191,7 @@ static bool has_path(DIR *dir, const char *fd)
 	return readlinkat(dirfd(dir), fd, &first, 1) == 1 && first == '/';
 }
 
-/*
- * Looks at the descriptors of a thread, the lowest first. Return: whether that is permitted.
- */
+/* Looks at the descriptors of a thread, the lowest first. Returns true if that is permitted. */
 static bool look_at_thread(struct others *o, int pid, int tid, int only_fd)
 {
 	struct dirent *entry;
@@ -222,8 +224,8 @@ static bool look_at_thread(struct others *o, int pid, int tid, int only_fd)
 }
 
 /*
- * Looks at the descriptors of a process. Threads may have some of their own, and the process
- * may live on when its first thread has ended.
+ * Looks at the descriptors of a process. A thread may have descriptors of its own, and a process
+ * may continue after its first thread has ended.
  */
 static void look_at(struct others *o, int pid, int only_fd)
 {
@@ -247,7 +249,7 @@ static void look_at(struct others *o, int pid, int only_fd)
 		closedir(dir);
 }
 
-/* Exits without /proc. The directory may be there, and empty. */
+/* Exits if /proc is not mounted. The directory may exist and be empty. */
 static void need_proc(void)
 {
 	if (access("/proc/self", F_OK))
@@ -265,7 +267,7 @@ static bool is_hidden(int pid)
 
 /**
  * find_others() - find the wheels that processes have open
- * @o: out: they, for free_others()
+ * @o: out: the wheels; free them with free_others()
  * @target: the process and descriptor to look at, or all
  *
  * A wheel without a descriptor is not found: see find_hidden().
@@ -301,10 +303,11 @@ void find_others(struct others *o, const struct target *target)
 }
 
 /**
- * find_hidden() - add the wheels without a descriptor, which the module tells root of
- * @o: from find_others(), of all processes
+ * find_hidden() - add the wheels without a descriptor, which the module lists for root
+ * @o: the wheels that find_others() has found in all processes
  *
- * Their descriptors are in a message or in an io_uring, or they are mapped but no longer open.
+ * The descriptor of such a wheel is in a message or in an io_uring, or the wheel is mapped but no
+ * longer open.
  */
 void find_hidden(struct others *o)
 {
@@ -336,7 +339,7 @@ void free_others(struct others *o)
 	free(o->seen);
 }
 
-/* Says why wheels may be missing. */
+/* Explains why wheels may be missing. */
 void hint_missing(const struct others *o)
 {
 	char advice[ADVICE_LEN];
@@ -352,7 +355,7 @@ void hint_missing(const struct others *o)
 	}
 }
 
-/* How long until a wheel turns; ~0: it has nothing to do. */
+/* Returns how long it takes until a wheel turns, or ~0 if it has nothing to do. */
 __u64 seen_next_in(const struct seen *s)
 {
 	__u64 now = s->now;
@@ -360,7 +363,7 @@ __u64 seen_next_in(const struct seen *s)
 
 	if (s->next == ~0ULL)
 		return ~0ULL;
-	/* The clock of the wheel's time namespace may be another. */
+	/* The wheel may belong to a time namespace whose clock differs. */
 	if (!now && clock_gettime(s->clock_id, &ts))
 		return ~0ULL;
 	if (!now)
@@ -387,7 +390,7 @@ void parse_target(const struct verb *verb, const char *text, struct target *targ
 	target->fd = has_fd ? (int)fd : -1;
 }
 
-/* Says why a process has no wheel to look at, and exits. */
+/* Explains why there is no wheel to look at in a process, and exits. */
 void refuse_target(const struct others *o, const struct target *target)
 {
 	bool hidden = is_hidden(target->pid);
@@ -402,7 +405,7 @@ void refuse_target(const struct others *o, const struct target *target)
 	exit(STATUS_NO_PERMISSION);
 }
 
-/* Returns the descriptor that --pid means, or exits. */
+/* Returns the descriptor that --pid refers to, or exits. */
 static int choose_fd(const struct target *target)
 {
 	struct others o;
@@ -470,10 +473,10 @@ static void refuse_thread(int pid, int err)
 }
 
 /**
- * open_other() - look at the wheel of another process, or say why not and exit
+ * open_other() - look at the wheel of another process, or explain why that fails and exit
  * @w: the wheel
- * @verb: what is to be done
- * @conf: must say nothing about a wheel of our own
+ * @verb: the verb that needs it
+ * @conf: must not contain options for a wheel of our own
  * @target: the value of --pid
  */
 void open_other(struct wheel *w, const struct verb *verb, const struct conf *conf,

@@ -20,22 +20,22 @@ struct holder {
 };
 
 /**
- * struct seen - a wheel, as fdinfo has it
- * @has_id: the module tells wheels apart
- * @id: by this number
+ * struct seen - a wheel, as fdinfo describes it
+ * @has_id: the module numbers its wheels
+ * @id: the number of this wheel
  * @opener: the process that opened it, if it has no descriptor
- * @uid: the user of that
- * @bytes: what it takes, if it has no descriptor
- * @holder: its descriptors, the first found first
- * @holders: how many
- * @room: how many there is room for
- * @clock_id: of its times
+ * @uid: the user of @opener
+ * @bytes: the memory that it takes, if it has no descriptor
+ * @holder: its descriptors, in the order in which they were found
+ * @holders: number of descriptors
+ * @room: number of descriptors for which @holder has room
+ * @clock_id: the clock of its times
  * @tick_ns: its resolution
- * @max_timers: how many there may be
+ * @max_timers: maximum number of timers
  * @next: when it turns next; ~0: never
- * @now: what time it was there when fdinfo was read; 0: an older module does not tell
- * @known: SAMPLE_ of <metrics.h>. An older module tells less
- * @stats: the statistics that the module tells
+ * @now: the time on its clock when fdinfo was read; 0: the module is too old to report it
+ * @known: which statistics the module reports, by SAMPLE_ of <metrics.h>
+ * @stats: these statistics
  */
 struct seen {
 	bool has_id;
@@ -58,9 +58,9 @@ struct seen {
 /**
  * struct others - the wheels of a machine, or of a process
  * @seen: the wheels
- * @count: how many
- * @room: how many there is room for
- * @denied: processes that may not be looked at
+ * @count: number of wheels
+ * @room: number of wheels for which @seen has room
+ * @denied: number of processes that we may not look at
  */
 struct others {
 	struct seen *seen;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Prints records: lines and tables for people, or one JSON object a line for programs. */
+/* Prints records: lines and tables for people, or JSON, one object on each line, for programs. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define BAR_WIDTH	40
 
-/* A time in seconds, exact. */
+/* Prints a time exactly, in seconds. */
 const char *seconds_text(char buf[SECONDS_LEN], __u64 ns)
 {
 	snprintf(buf, SECONDS_LEN, "%llu.%09llu", ns / NSEC_PER_SEC, ns % NSEC_PER_SEC);
@@ -43,7 +43,7 @@ bool check_format(const char *format)
 	return true;
 }
 
-/* A timer that was due when it was armed has no lateness, in the counters of the wheel as well. */
+/* This means nothing if was_due() is true, and the wheel does not count it then either. */
 static __u64 lateness(const struct twheel_event *e)
 {
 	return e->expired_ns - e->deadline_ns;
@@ -133,7 +133,10 @@ void print_event(const struct conf *conf, const struct roster *r,
 	putchar('\n');
 }
 
-/* @r has the names. NULL: the timer is of another process, and has its user_data instead. */
+/*
+ * @r has the names. It is NULL for a timer of another process, and then user_data is printed
+ * instead.
+ */
 void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
 {
 	if (r)
@@ -148,7 +151,7 @@ void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
 	json_bool("keep", t->flags & TWHEEL_KEEP);
 }
 
-/* The counters, in the order of printing. */
+/* The counters, in the order in which they are printed. */
 static const struct counter {
 	const char *name;
 	size_t offset;
@@ -195,7 +198,7 @@ void print_stats(const struct twheel_stats *stats)
 	printf("%-10s  %s\n", "worst", duration_text(buf, stats->worst_lateness_ns));
 }
 
-/* The first lateness that bucket @i of the histogram counts. */
+/* Returns the smallest lateness that bucket @i of the histogram counts. */
 static __u64 bucket_start(unsigned int i)
 {
 	return i ? 1ULL << i : 0;
@@ -253,9 +256,9 @@ void print_histogram(const struct conf *conf, const struct twheel_stats *stats)
 }
 
 /*
- * Finds a lateness that @percent of the expirations between two readings do not exceed.
- * This is the upper end of a bucket, or the worst lateness ever if that is less.
- * Return: whether there were expirations.
+ * Finds the lateness that @percent of the expirations between two readings do not exceed. This is
+ * the upper end of a bucket, or the worst lateness ever if that is less. Returns true if there
+ * were any expirations.
  */
 bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
 		unsigned int percent, __u64 *ns)

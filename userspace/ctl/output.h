@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Records for people and as JSON. */
+/* Prints records for people and as JSON. */
 #ifndef TWHEELCTL_OUTPUT_H
 #define TWHEELCTL_OUTPUT_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One HTTP request to twheeld, for a static program. See transfer.h.
+ * Sends one HTTP request to twheeld from a static program. See transfer.h.
  *
- * Addresses are numeric, because a static program cannot look up names. The answer ends
- * after its Content-Length, or when the daemon closes the connection.
+ * Addresses are numeric, because a static program cannot look up names. The answer ends after its
+ * Content-Length, or when the daemon closes the connection.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -89,7 +89,7 @@ static int send_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
-/* Without the scheme, which "http://" may be. */
+/* Leaves out the scheme, which can only be "http://". */
 static const char *host_of(const struct transfer *t)
 {
 	return strncmp(t->server, "http://", 7) ? t->server : t->server + 7;
@@ -115,7 +115,7 @@ static int send_request(int fd, const struct transfer *t)
 	return err ? err : send_all(fd, body, strlen(body));
 }
 
-/* Reads until the connection ends. The caller frees the text. */
+/* Reads until the connection is closed. The caller frees the text. */
 static int read_answer(int fd, char **text, size_t *len, const sigset_t *mask)
 {
 	const struct timespec timeout = { .tv_sec = ANSWER_TIMEOUT };
@@ -147,7 +147,7 @@ static int read_answer(int fd, char **text, size_t *len, const sigset_t *mask)
 	return 0;
 }
 
-/* Splits an answer into status and body, which moves to the front. */
+/* Splits an answer into status and body, and moves the body to the front. */
 static int split_answer(char *text, size_t *len, int *status)
 {
 	const char *body = text ? strstr(text, "\r\n\r\n") : NULL;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl ps and top: the wheels that processes have open, a line each.
- *
- * ps prints them once, or writes them as metrics. top prints them again and again, with the
- * rates of each.
+ * twheelctl ps and top: print the wheels that processes have open, one on each line. ps prints
+ * them once, or writes them as metrics. top prints them again and again, with their rates.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,7 +44,7 @@ static const struct option top_options[] = {
 	{ }
 };
 
-/* Writes the first holder of a wheel as --pid takes it, and how many more there are. */
+/* Writes the first holder of a wheel in the form that --pid takes, and how many more there are. */
 static const char *holder_text(char buf[48], const struct seen *s)
 {
 	const struct holder *h = &s->holder[0];
@@ -58,7 +56,7 @@ static const char *holder_text(char buf[48], const struct seen *s)
 	return buf;
 }
 
-/* Writes the name of a process for a terminal. The name may have any bytes. */
+/* Writes the name of a process for a terminal, because the name may contain any bytes. */
 static const char *comm_text(char buf[COMM_LEN], const char *comm)
 {
 	size_t i;
@@ -69,7 +67,7 @@ static const char *comm_text(char buf[COMM_LEN], const char *comm)
 	return buf;
 }
 
-/* Writes the last digits of the number of a wheel, as many as a line has room for. */
+/* Writes the last digits of the number of a wheel, as many as fit into a line. */
 static const char *id_text(char buf[24], const struct seen *s)
 {
 	if (s->has_id)
@@ -127,7 +125,7 @@ static void json_seen_fields(const struct seen *s)
 		json_u64("next_in_ns", next);
 }
 
-/* A wheel that only the module knows of. */
+/* Prints a wheel that only the module knows of. */
 static void print_hidden(const struct conf *conf, const struct seen *s)
 {
 	char id[24], opener[16];
@@ -182,7 +180,7 @@ static void print_ps(const struct conf *conf, const struct others *o)
 
 /* ---- Metrics ---- */
 
-/* Prints a label. A question mark replaces each byte that is not printable. */
+/* Prints a label, with a question mark for each byte that is not printable. */
 static void put_label(FILE *f, const char *name, const char *value)
 {
 	fprintf(f, "%s=\"", name);
@@ -195,7 +193,10 @@ static void put_label(FILE *f, const char *name, const char *value)
 	fputc('"', f);
 }
 
-/* The labels of a wheel. Its number, or else its descriptor, tells two of a process apart. */
+/*
+ * Prints the labels of a wheel. Its number, or else its descriptor, distinguishes it from other
+ * wheels of a process.
+ */
 static char *labels_of(const struct seen *s)
 {
 	const struct holder *h = &s->holder[0];
@@ -259,7 +260,7 @@ static _Noreturn void die_of_write(const char *path, int err)
 	die(STATUS_FAILURE, "cannot write %s: %s", path, strerror(err ? err : EIO));
 }
 
-/* Writes into what is there: a FIFO, a terminal, /dev/null. */
+/* Writes the metrics to something that exists and is not a regular file, such as a FIFO. */
 static void put_metrics_through(const char *path, const struct others *o)
 {
 	int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
@@ -274,10 +275,11 @@ static void put_metrics_through(const char *path, const struct others *o)
 }
 
 /*
- * Writes the metrics into a regular file that is complete at any moment: rename() replaces it.
- * The collector of node_exporter ignores the new file before that, whose name ends in a number.
- * It runs as a user of its own, so a new file can be read by all whatever the umask is; one that
- * is replaced keeps its owner and mode. @old: of that, or NULL.
+ * Writes the metrics into a regular file that is always complete, because rename() replaces it.
+ * Until then, the collector of node_exporter ignores the new file, whose name ends in a number.
+ * The collector runs as its own user, so everybody can read a file that is created here, whatever
+ * the umask is. If a file is replaced, the new one gets its owner and mode from @old, which is
+ * NULL otherwise.
  */
 static void replace_metrics(const char *path, const struct stat *old, const struct others *o)
 {
@@ -287,7 +289,7 @@ static void replace_metrics(const char *path, const struct stat *old, const stru
 
 	if (asprintf(&part, "%s.%d", path, getpid()) < 0)
 		die(STATUS_LIMIT, "no memory for the metrics");
-	/* A process that had our number may have been killed here. */
+	/* An earlier process with our number may have been killed at this point. */
 	unlink(part);
 	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0)
@@ -296,7 +298,7 @@ static void replace_metrics(const char *path, const struct stat *old, const stru
 		die_of_write(path, errno);
 	put_metrics(f, o);
 	errno = 0;
-	/* Only root can give a file away. */
+	/* This fails unless we are root, because nobody else can give a file away. */
 	if (old && fchown(fd, old->st_uid, old->st_gid))
 		errno = 0;
 	if (fchmod(fd, old ? old->st_mode & 0777 : 0644) | ferror(f) | fclose(f) ||
@@ -315,12 +317,12 @@ static void put_metrics_into(const char *path, const struct others *o)
 	char *real;
 
 	if (stat(path, &old)) {
-		/* A symbolic link to nothing stays one, too. */
+		/* Do not replace a symbolic link whose target does not exist. */
 		if (!lstat(path, &old))
 			die_of_write(path, ENOENT);
 		replace_metrics(path, NULL, o);
 	} else if (S_ISREG(old.st_mode)) {
-		/* A symbolic link stays one. */
+		/* Replace the target of a symbolic link, not the link. */
 		real = realpath(path, NULL);
 		if (!real)
 			die_of_write(path, errno);
@@ -376,7 +378,7 @@ static int run_ps(const struct verb *verb, int argc, char **argv)
 
 /* ---- top ---- */
 
-/* Finds the earlier reading of a wheel; NULL if the wheel is new. */
+/* Returns the earlier reading of a wheel, or NULL if the wheel is new. */
 static const struct seen *find_before(const struct others *before, const struct seen *s)
 {
 	size_t i;
@@ -386,13 +388,13 @@ static const struct seen *find_before(const struct others *before, const struct 
 
 		if (s->has_id ? b->has_id && b->id == s->id :
 		    b->holder[0].pid == s->holder[0].pid && b->holder[0].fd == s->holder[0].fd)
-			/* If another wheel has the number now, its counters began at 0. */
+			/* If the counters have shrunk, the number now belongs to another wheel. */
 			return b->stats.expired <= s->stats.expired ? b : NULL;
 	}
 	return NULL;
 }
 
-/* Writes a rate per second, with a decimal if it is below 10. */
+/* Writes a rate per second, with one decimal if it is below 10. */
 static const char *rate_text(char buf[24], __u64 count, __u64 ns)
 {
 	double rate = count * 1e9 / ns;
@@ -401,14 +403,14 @@ static const char *rate_text(char buf[24], __u64 count, __u64 ns)
 	return buf;
 }
 
-/* A wheel on the screen. */
+/* Prints a wheel on the screen. */
 struct row {
 	const struct seen *seen;
 	const struct seen *before;
 	__u64 expired;
 };
 
-/* The wheel with most expirations comes first. */
+/* Puts the wheel with the most expirations first. */
 static int by_rate(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;

@@ -31,7 +31,7 @@ enum {
 	OPT_PURGE,
 };
 
-/* Those of make. */
+/* The options of make. */
 #define MAKE_GIVEN	(OPTION(OPT_MODE) | OPTION(OPT_LANES) | OPTION(OPT_AHEAD) | \
 			 OPTION(OPT_TIMEOUT) | OPTION(OPT_LANE_MAX) | OPTION(OPT_RATE) | \
 			 OPTION(OPT_BURST) | OPTION(OPT_CONCURRENCY) | OPTION(OPT_WEIGHT))
@@ -87,7 +87,7 @@ static void print_forecast(const json_t *q)
 	       count(f, "60s"), count(f, "60m"), count(f, "24h"));
 }
 
-/* Says what the counts of a queue lack. */
+/* Explains what is missing in the counts of a queue. */
 static void hint_lanes(const json_t *q)
 {
 	if (count(q, "missing_lanes"))
@@ -206,7 +206,7 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 			break;
 		}
 	}
-	/* It is a part of the rate, whichever comes first. */
+	/* --burst belongs to --rate, in either order. */
 	if (json_object_size(burst) && json_object_update(json_object_get(settings, "rate"), burst))
 		usage_error(verb, "--burst needs --rate=N");
 	json_decref(burst);

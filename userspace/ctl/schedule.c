@@ -11,7 +11,7 @@
 #include "option.h"
 #include "show.h"
 
-/* A cursor and a name may be escaped. */
+/* Long enough for a cursor and a name in which every byte is escaped. */
 #define PATH_LEN	1536
 #define NAME_MAX_LEN	64
 
@@ -54,7 +54,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* The names of fields that are options, too. */
+/* The names of the fields that can also be set by options. */
 static const char *const texts[] = {
 	[OPT_CRON - OPT_CRON] = "cron", [OPT_RRULE - OPT_CRON] = "rrule",
 	[OPT_TZ - OPT_CRON] = "tz", [OPT_MISSED - OPT_CRON] = "missed",
@@ -163,7 +163,7 @@ static void print_run(const json_t *run)
 	       when_text(when, json_integer_value(json_object_get(run, "due"))));
 }
 
-/* Prints the elements of a list in an answer, and gives that up. */
+/* Prints the elements of a list in an answer, and drops the caller's reference to the answer. */
 static void print_list(const struct command *c, json_t *answer, const char *name,
 		       void (*print)(const json_t *v))
 {
@@ -178,7 +178,7 @@ static void print_list(const struct command *c, json_t *answer, const char *name
 	}
 }
 
-/* Asks page by page for all schedules. */
+/* Asks for all schedules, one page at a time. */
 static int list(const struct command *c, const char *queue)
 {
 	char path[PATH_LEN];

@@ -2,8 +2,8 @@
 /*
  * twheelctl shell: holds a wheel, and runs commands from stdin.
  *
- * The shell prints expirations while it waits: for the next line, in sleep and in wait. It
- * reads no events between two commands of a script, so the script decides the order.
+ * The shell prints expirations while it waits: for the next line, in sleep and in wait. It reads
+ * no events between two commands of a script, so that the script determines the order.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -42,16 +42,16 @@ struct shell {
 	bool errexit;
 	bool interactive;
 	bool quit;
-	/* For errors: the command that runs. */
+	/* The command that runs, for error messages. */
 	unsigned int line_number;
 	const char *command;
-	/* Input that was read and not used yet. */
+	/* Input that has been read and not processed yet. */
 	char input[LINE_MAX_LEN];
 	size_t input_len;
 	bool input_ended;
 };
 
-/* Says why a command failed. Returns its status. */
+/* Prints why a command failed. Returns its status. */
 static int failed(const struct shell *sh, int status, const char *what,
 		  const char *why)
 {
@@ -73,7 +73,7 @@ static int refused(const struct shell *sh, const char *what, int ret)
 	return failed(sh, error_status(-ret), what, error_text(-ret));
 }
 
-/* Finds a timer by its name, or by its id in any base. Ids need no entry. */
+/* Finds a timer by its name, or by its id in any base. An id needs no entry in the roster. */
 static bool find_timer(const struct shell *sh, const char *word, __u64 *id,
 		       struct entry **entry)
 {
@@ -96,7 +96,7 @@ static bool find_timer(const struct shell *sh, const char *word, __u64 *id,
 	return *entry;
 }
 
-/* Prints what was done to a timer, and its state. */
+/* Prints what happened to a timer, and its new state. */
 static void print_timer(const struct shell *sh, const char *done,
 			const struct twheel_timer *t, bool was)
 {
@@ -147,7 +147,7 @@ static int cmd_add(struct shell *sh, char **word)
 	return STATUS_OK;
 }
 
-/* REARM replaces all of a timer, so this keeps the parts that the user did not name. */
+/* REARM replaces all properties of a timer, so this keeps those that the user did not name. */
 static int cmd_rearm(struct shell *sh, char **word)
 {
 	struct twheel_timer t = { };
@@ -284,14 +284,14 @@ static int cmd_stats(struct shell *sh, char **word)
 	return STATUS_OK;
 }
 
-/* Prints up to @limit expirations that are unread. Returns how many, or -errno. */
+/* Prints up to @limit unread expirations. Returns how many, or a negative errno. */
 static int print_events(struct shell *sh, __u64 limit)
 {
 	struct twheel_event events[EVENTS];
 	int count, i;
 
 	count = twheel_read(sh->wheel.twheel, events, limit < EVENTS ? limit : EVENTS);
-	/* Erase the prompt, because the line of an event may be shorter. */
+	/* Erase the prompt, because the line of an event may be shorter than it. */
 	if (count > 0 && sh->interactive)
 		printf("\r%*s\r", (int)strlen(PROMPT), "");
 	for (i = 0; i < count; i++)
@@ -438,7 +438,7 @@ static int run_line(struct shell *sh, char *line)
 	return failed(sh, STATUS_USAGE, NULL, "unknown command: try \"help\"");
 }
 
-/* Runs the whole lines that were read. Returns the status to end with. */
+/* Runs all complete lines that were read. Returns the status to exit with. */
 static int run_input(struct shell *sh)
 {
 	char *line = sh->input;
@@ -451,7 +451,7 @@ static int run_input(struct shell *sh)
 		if (newline) {
 			*newline = '\0';
 		} else if (sh->input_ended && line < end) {
-			/* The input is never quite full, so there is room for this. */
+			/* There is room for this, because the buffer is never completely full. */
 			*end = '\0';
 			newline = end - 1;
 		} else {
@@ -504,7 +504,9 @@ static int loop(struct shell *sh)
 
 			if (ret < 0)
 				die(error_status(-ret), "read: %s", error_text(-ret));
-			/* If the event was withdrawn meanwhile, the prompt is still there. */
+			/*
+			 * If the event was withdrawn in the meantime, the prompt is still there.
+			 */
 			if (ret && !line_came)
 				prompt(sh);
 		}
@@ -515,7 +517,7 @@ static int loop(struct shell *sh)
 				prompt(sh);
 		}
 	}
-	/* After Ctrl-D the cursor is behind the prompt. */
+	/* After Ctrl-D, the cursor is still behind the prompt. */
 	if (sh->interactive && !sh->quit)
 		putchar('\n');
 	return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Durations for people to read. The shared parser reads what is printed here. */
+/* Writes durations for people. The shared parser can read what is printed here. */
 #include <stdio.h>
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Durations for people to read. */
+/* Writes durations for people. */
 #ifndef TWHEELCTL_SHOW_H
 #define TWHEELCTL_SHOW_H
 

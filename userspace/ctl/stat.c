@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl stat: puts a load on a wheel of its own, and prints its counters every interval.
- *
- * With --pid it looks at the wheel of another process, and puts no load on it.
+ * twheelctl stat: puts a load on its own wheel, and prints the counters at every interval. With
+ * --pid, it looks at the wheel of another process and puts no load on it.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -72,8 +71,8 @@ static void print_row(const struct conf *conf, const struct twheel_stats *from,
 }
 
 /*
- * Waits until @end on the monotonic clock, or for a signal. Return: whether the owner of the
- * wheel still runs.
+ * Waits for a signal, or until @end on the monotonic clock. Returns true if the owner of the wheel
+ * is still running.
  */
 static bool look_on(struct wheel *w, __u64 end)
 {
@@ -84,7 +83,7 @@ static bool look_on(struct wheel *w, __u64 end)
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGTERM);
-	/* The wait unblocks signals, so none can come unnoticed before it. */
+	/* Signals are blocked except during the wait, so none is missed. */
 	sigprocmask(SIG_BLOCK, &ours, &others);
 	while (!ended && !interrupted && (now = monotonic_now()) < end)
 		ended = wait_owner(w, end - now, &others);
@@ -92,7 +91,7 @@ static bool look_on(struct wheel *w, __u64 end)
 	return !ended;
 }
 
-/* Reads events until @end on the monotonic clock, or a signal. It reads once in any case. */
+/* Reads events until a signal arrives or @end on the monotonic clock, and at least once. */
 static void consume(struct wheel *w, __u64 end)
 {
 	struct twheel_event events[EVENTS];
@@ -105,7 +104,7 @@ static void consume(struct wheel *w, __u64 end)
 	sigaddset(&ours, SIGTERM);
 	do {
 		now = monotonic_now();
-		/* The wait unblocks signals, so none can come unnoticed before it. */
+		/* Signals are blocked except during the wait, so none is missed. */
 		sigprocmask(SIG_BLOCK, &ours, &others);
 		ready = wait_input(w, -1, now < end && !interrupted ? end - now : 0, NULL,
 				   &others);
@@ -123,7 +122,7 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 	bool goes_on = true;
 	__u64 row;
 
-	/* The counters of our own wheel began at 0, before the load. */
+	/* The counters of our own wheel were 0 before the load. */
 	if (w->pidfd >= 0)
 		wheel_stats(w, &before);
 	for (row = 1; row <= count && goes_on && !interrupted; row++) {
@@ -140,7 +139,7 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 
 static int run_stat(const struct verb *verb, int argc, char **argv)
 {
-	/* These signals end a wait, but not the printing of a row. */
+	/* These signals end a wait, but do not interrupt the printing of a row. */
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	__u64 interval = NSEC_PER_SEC;
 	struct target target = { };

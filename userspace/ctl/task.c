@@ -11,7 +11,7 @@
 #include "option.h"
 #include "show.h"
 
-/* Most bytes of an id, of which each may be escaped. */
+/* Maximum number of bytes in an id. Each of them may be escaped. */
 #define ID_MAX		128
 #define PATH_LEN	512
 
@@ -42,7 +42,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* The command line: fields of a task and of a list. */
+/* The command line: the fields of a task and of a list. */
 struct command {
 	struct conf conf;
 	json_t *task;
@@ -124,7 +124,7 @@ static int list(const struct command *c, const char *queue)
 	return STATUS_OK;
 }
 
-/* The options of each command. Those with a method name one task. */
+/* The options of each command. Commands with a method address a single task. */
 static const struct subcommand commands[] = {
 	{ "add", OPTION(OPT_ID) | OPTION(OPT_AT) | OPTION(OPT_IN) | OPTION(OPT_EVERY) |
 	  BODY_GIVEN | OPTION(OPT_IF_EXISTS), NULL, NULL },

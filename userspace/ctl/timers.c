@@ -4,8 +4,8 @@
  *
  *   5s                          once, in five seconds
  *   50ms,periodic               every 50 ms
- *   1s,period=10s               first in one second, then every ten
- *   30s,slack=1s,label=client   may be a second late; is called "client"
+ *   1s,period=10s               first in one second, then every ten seconds
+ *   30s,slack=1s,label=client   may be a second late, and is called "client"
  *   @1700000000                 at that second of the wheel's clock
  *   idle                        made but not armed
  */
@@ -22,7 +22,7 @@
 #include "show.h"
 #include "timers.h"
 
-/* A description makes no more timers than this, because no wheel holds more. */
+/* A description cannot make more timers than this, because no wheel can hold more. */
 #define MAX_COUNT	(1U << 24)
 
 static const char *parse_count(const char *text, size_t len, unsigned int *count)
@@ -38,7 +38,10 @@ static const char *parse_count(const char *text, size_t len, unsigned int *count
 	return NULL;
 }
 
-/* A name begins with a letter, so it is no id. Timers without a label are t1, t2 and so on. */
+/*
+ * A name begins with a letter, so it cannot be mistaken for an id. Timers without a label are
+ * called t1, t2 and so on.
+ */
 static const char *parse_name(const char *text, size_t len, char name[NAME_LEN])
 {
 	size_t digits = len ? strspn(text + 1, "0123456789") : 0;
@@ -131,7 +134,7 @@ const char *parse_spec(const char *text, struct spec *s)
 	return why;
 }
 
-/* Says why the device may have refused a timer. */
+/* Explains why the device may have refused a timer. */
 void hint_spec(const struct wheel *w, const struct spec *s, int err)
 {
 	char tick[DURATION_LEN];
@@ -141,7 +144,10 @@ void hint_spec(const struct wheel *w, const struct spec *s, int err)
 		     duration_text(tick, w->info.tick_ns));
 }
 
-/* The text for an error of roster_add(). A wheel with room left is not at fault. */
+/*
+ * Returns the text for an error of roster_add(). If the wheel has room left, the cause is another
+ * limit.
+ */
 const char *add_error_text(const struct wheel *w, int err)
 {
 	struct twheel_stats stats;
@@ -152,7 +158,7 @@ const char *add_error_text(const struct wheel *w, int err)
 	return error_text(-err);
 }
 
-/* Finds the timer that was last given this name. */
+/* Finds the timer to which this name was given last. */
 struct entry *roster_find(const struct roster *r, const char *name)
 {
 	size_t i = r->count;
@@ -163,7 +169,7 @@ struct entry *roster_find(const struct roster *r, const char *name)
 	return NULL;
 }
 
-/* Finds the timer of an event or a list, or NULL. */
+/* Finds the timer of an event or of an element of a list, or returns NULL. */
 static const struct entry *roster_entry(const struct roster *r, __u64 user_data)
 {
 	return user_data && user_data <= r->count ? &r->entry[user_data - 1] : NULL;
@@ -185,8 +191,8 @@ bool was_due(const struct roster *r, const struct twheel_event *event)
 }
 
 /*
- * Remembers when a timer was armed. Its place on the wheel follows from this, and whether it
- * was due at once. @before is a time of the wheel's clock before the arming.
+ * Remembers when a timer was armed, which determines its bucket, and whether it was already due.
+ * @before is a time of the wheel's clock before the arming.
  */
 void note_arming(struct entry *e, __u64 before, const struct spec *s,
 		 const struct twheel_timer *t)
@@ -230,7 +236,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 		.deadline_ns = s->deadline,
 		.period_ns = s->period,
 		.slack_ns = s->slack,
-		/* An idle timer must be kept. */
+		/* A timer that is idle from the start must be kept. */
 		.flags = s->flags | (s->flags & TWHEEL_DISARMED ? TWHEEL_KEEP : 0),
 	};
 	r->entry = grow_array(r->entry, r->count, &r->room, sizeof(*r->entry));
@@ -248,7 +254,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 	return 0;
 }
 
-/* True if load_arm() derived @name from @s. */
+/* True if load_arm() made @name from @s. */
 static bool makes_name(const struct spec *s, const char *name)
 {
 	char last[16];
@@ -272,7 +278,10 @@ static bool share_name(const struct spec *a, const struct spec *b)
 {
 	if (!a->name[0] || !b->name[0])
 		return false;
-	/* With two counts, only equal labels collide, because a number has no '-'. */
+	/*
+	 * If both make several timers, they collide only if their labels are equal, because a
+	 * number contains no '-'.
+	 */
 	if (a->count > 1 && b->count > 1)
 		return !strcmp(a->name, b->name);
 	return makes_name(a, b->name) || makes_name(b, a->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Timers as --add describes them, and the roster of those that were made. */
+/* Timers as --add describes them, and the roster of the timers that were made. */
 #ifndef TWHEELCTL_TIMERS_H
 #define TWHEELCTL_TIMERS_H
 
@@ -8,9 +8,9 @@
 #define NAME_LEN	24
 
 /*
- * A timer as --add and the shell describe it. A member that was not given is zero. If a zero
- * was given, @says_period or @says_slack tells that. @unique: no other timer has the name, so
- * roster_add() does not search for it.
+ * A timer as --add and the shell describe it. A member that was not given is zero; @says_period and
+ * @says_slack distinguish this from a zero that was given. @unique means that no other timer has
+ * the name, so that roster_add() need not search for it.
  */
 struct spec {
 	__u64 deadline;
@@ -24,7 +24,7 @@ struct spec {
 	char name[NAME_LEN];
 };
 
-/* A timer that was made: its user_data is its place in the roster, plus 1. */
+/* A timer that was made. Its user_data is its index in the roster, plus 1. */
 struct entry {
 	__u64 id;
 	__u64 armed_at;

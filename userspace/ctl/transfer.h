@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One HTTP request to twheeld and its answer. There are two of this: curl.c is libcurl, with
- * names and TLS; plain.c is for a static program, which can look up no names and has no TLS.
+ * Sends one HTTP request to twheeld and reads the answer. There are two implementations: curl.c
+ * uses libcurl, with names and TLS; plain.c is for static programs, which cannot look up names and
+ * have no TLS.
  */
 #ifndef TWHEELCTL_TRANSFER_H
 #define TWHEELCTL_TRANSFER_H
@@ -11,20 +12,20 @@
 
 #define SERVER_FORMS	"HOST:PORT, https://HOST, unix:PATH or the like"
 
-/* An answer has at most as many bytes. */
+/* Maximum length of an answer in bytes. */
 #define ANSWER_MAX	(64 << 20)
-/* In seconds. The daemon answers a waiting worker earlier. */
+/* In seconds. The daemon answers a waiting worker sooner. */
 #define ANSWER_TIMEOUT	90
 
 /**
  * struct transfer - a request
  * @server: as the user named it
- * @cacert: file with the CAs of TLS, or NULL for the system's
+ * @cacert: file with the trusted CAs, or NULL for those of the system
  * @token: the bearer token, or empty
  * @method: GET, POST ...
- * @path: with its query
+ * @path: path and query
  * @body: JSON, or empty
- * @mask: signals that are blocked while it waits, or NULL
+ * @mask: signals that are blocked while transfer() waits, or NULL
  */
 struct transfer {
 	const char *server;
@@ -38,18 +39,18 @@ struct transfer {
 
 /**
  * transfer() - send a request and read its answer
- * @t: the request; it dies with a usage error if this names no server
- * @status: of the answer
+ * @t: the request; if it names no server, transfer() exits with a usage error
+ * @status: out: the HTTP status
  * @text: out: the body of the answer, which the caller frees
  * @len: out: its length
  *
- * Return: 0, or a negative errno. -EINTR: a signal came that the mask lets through.
+ * Return: 0, or a negative errno. -EINTR: a signal arrived that the mask does not block.
  */
 int transfer(const struct transfer *t, int *status, char **text, size_t *len);
 
 /**
  * transfer_why() - what went wrong in the last transfer
- * @err: what that returned
+ * @err: what transfer() returned
  */
 const char *transfer_why(int err);
 

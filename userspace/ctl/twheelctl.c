@@ -2,23 +2,23 @@
 /*
  * twheelctl: timing wheels from the command line.
  *
- * Each verb has a file. This one has the table of verbs, and reads what comes before a verb.
+ * Each verb has a file. This one contains the table of verbs, and parses what comes before a verb.
  *
  *   after.c monitor.c shell.c stat.c watch.c wheel.c ps.c hist.c list.c info.c doctor.c
  *   task.c queue.c schedule.c worker.c    verbs
  *   body.c        what task and schedule share
- *   http.c        requests to twheeld, for the verbs that ask it
- *   output.c      records for people and as JSON
+ *   http.c        requests to twheeld
+ *   output.c      prints records for people and as JSON
  *   others.c      wheels of other processes
- *   timers.c      reads --add, and names the timers made from it
- *   device.c      opens the wheel, or says why not; waits for it
- *   option.c      the command line of a verb
- *   advice.c      says what to do if there is no wheel
- *   error.c       what goes to stderr, and exit statuses
+ *   timers.c      parses --add, and names the timers made from it
+ *   device.c      opens the wheel, or explains why that fails; waits for it
+ *   option.c      parses the command line of a verb
+ *   advice.c      explains what to do if there is no wheel
+ *   error.c       error messages and exit statuses
  *   json.c clock.c show.c ../shared/duration.c ../shared/base64.c
  *
- * A file calls only those below it. The wheel is libtwheel's. Functions that use it return 0
- * or a count, or a negative errno. Times are nanoseconds.
+ * A file only calls the files below it. The wheel is one of libtwheel, and functions that use it
+ * return 0 or a count, or a negative errno. Times are nanoseconds.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -111,7 +111,7 @@ static int run_verb(const char *name, int argc, char **argv)
 	return verb->run(verb, argc, argv);
 }
 
-/* Runs the verb argv[verb]. The options before it become its own. */
+/* Runs the verb argv[verb], which also gets the options before it. */
 static int run_verb_behind(int verb, int argc, char **argv)
 {
 	char *name = argv[verb];
@@ -120,12 +120,12 @@ static int run_verb_behind(int verb, int argc, char **argv)
 		return run_help(argc - verb, argv + verb);
 	memmove(argv + 2, argv + 1, (verb - 1) * sizeof(*argv));
 	argv[1] = name;
-	/* The verb reads the options anew. */
+	/* The verb parses the options from the beginning. */
 	optind = 0;
 	return run_verb(name, argc - 1, argv + 1);
 }
 
-/* Reads options before a verb. */
+/* Parses the options before a verb. */
 static int run_option(int argc, char **argv)
 {
 	static const char shortopts[] = "+:hjV";
@@ -145,7 +145,7 @@ static int run_option(int argc, char **argv)
 			hint("twheelctl --help");
 			return STATUS_USAGE;
 		case '?':
-			/* Among short options, getopt may be within a word. */
+			/* getopt may be in the middle of a word with several short options. */
 			if (strchr(shortopts, optopt))
 				complain("unknown option before the verb: %s",
 					 argv[optind - 1]);
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 	int status;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* Getopt's errors begin with this name. */
+	/* getopt begins its error messages with this name. */
 	if (argc)
 		argv[0] = "twheelctl";
 	if (argc < 2) {

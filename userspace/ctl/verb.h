@@ -12,8 +12,8 @@
 #define DEVICE		"/dev/twheel"
 
 /*
- * The values of the options that verbs share. @device is DEVICE unless the user named one.
- * @server, @token_file and @cacert are of the verbs that ask twheeld.
+ * The values of the options that verbs share. @device is DEVICE unless the user named another one.
+ * Only the verbs that talk to twheeld use @server, @token_file and @cacert.
  */
 struct conf {
 	const char *device;
@@ -25,7 +25,7 @@ struct conf {
 	bool json;
 };
 
-/* The first value of a verb's own options that have no letter. */
+/* The first value for an option without a letter that belongs to a single verb. */
 #define OPT_OF_VERB	512
 
 /**
@@ -33,16 +33,16 @@ struct conf {
  * @name: the first word
  * @args: its synopsis after the name
  * @summary: one line
- * @help: what --help adds, options one to a line
+ * @help: what --help adds, with one option on each line
  * @longopts: its own options, ended by a zero entry, or NULL. A value below OPT_OF_VERB is the
  *	letter of the option, which means the same in every verb
- * @remote: asks twheeld, so that it has no wheel
- * @observes: looks at wheels of others, so that it makes none
- * @negative: why an argument cannot be a negative number, which getopt takes for options
- * @command_follows: its options end at the first other word: a command with options of its own
- *	comes then or later
- * @runs_command: ends with the status of a command. Its own failures are STATUS_OWN_FAILURE
- * @run: does it; returns the exit status
+ * @remote: talks to twheeld, so it has no wheel
+ * @observes: looks at wheels of other processes, so it makes none
+ * @negative: why an argument cannot be a negative number, which getopt mistakes for options
+ * @command_follows: its options end at the first other word, because a command with its own
+ *	options follows there or later
+ * @runs_command: exits with the status of a command, or with STATUS_OWN_FAILURE if it fails itself
+ * @run: performs it, and returns the exit status
  */
 struct verb {
 	const char *name;

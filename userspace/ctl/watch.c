@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl watch: run a command, and kill it when it falls silent.
+ * twheelctl watch: runs a command, and kills it when it falls silent.
  *
- * The command speaks the protocol of sd_notify(3). A sign of life moves one timer of the
- * wheel. When that timer expires, the command gets SIGABRT, and SIGKILL after the grace.
+ * The command speaks the protocol of sd_notify(3), and each sign of life moves one timer of the
+ * wheel. When that timer expires, the command gets SIGABRT, and after the grace period SIGKILL.
  *
  *   START --READY=1, WATCHDOG=1--> RUNNING --STOPPING=1--> STOPPING
  *     |                               |                       |
  *     +------- the timer expires -----+-----------------------+
  *                          |
- *                       ABORTED --the grace is over--> KILLED
+ *                       ABORTED --the grace period ends--> KILLED
  *
- * The command has a process group of its own, so that signals reach its children as well. It
- * dies with this process. As the first process of a container, this one reaps all others.
+ * The command has its own process group, so that signals also reach its children. It dies with this
+ * process. If this process is the first of a container, it reaps all others.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,13 +35,16 @@
 #include "option.h"
 #include "show.h"
 
-/* systemd takes no longer messages, and a socket queues no more of them. */
+/*
+ * Longer messages are not accepted by systemd either, and a socket queues no more messages than
+ * this.
+ */
 #define MESSAGE_LEN	4096
 #define MESSAGES_AT_ONCE	1024
-/* The kernel's SCM_MAX_FD: the most descriptors that come with a message. */
+/* SCM_MAX_FD of the kernel: the maximum number of descriptors in a message. */
 #define MAX_FDS		253
 
-/* A stranger who sends message after message must not fill the log. */
+/* Limits the warnings about messages of strangers, so that these cannot fill the log. */
 #define MAX_COMPLAINTS	8
 
 #define NEVER		(~0ULL)
@@ -53,9 +56,10 @@ enum phase { START, RUNNING, STOPPING, ABORTED, KILLED };
 enum { WARNING = 1, DEADLINE = 2 };
 
 /*
- * A command that is watched. @deadline is when the timer @deadline_id expires. @wait_status
- * is valid if @ended. @stuck: the command has outlived SIGKILL by the grace. @outer is where
- * who watches this process wants its messages; @outer_len is 0 if nobody does.
+ * A command that is watched. @deadline is when the timer @deadline_id expires. @wait_status is
+ * valid if @ended is set. @stuck means that the command has outlived SIGKILL by the grace period.
+ * @outer is the address where the supervisor of this process expects messages, and @outer_len is 0
+ * if there is no supervisor.
  */
 struct watch {
 	__u64 timeout;
@@ -106,7 +110,7 @@ static void set_timer(struct watch *s, __u64 id, __u64 deadline)
 		die(STATUS_FAILURE, "cannot set a timer: %s", strerror(-ret));
 }
 
-/* Allows a silence of @delay from now; 0: for ever. */
+/* Allows a silence of @delay from now; 0 means forever. */
 static void arm(struct watch *s, __u64 delay)
 {
 	bool warns = s->phase < ABORTED && s->pretimeout && delay > s->pretimeout;
@@ -125,7 +129,7 @@ static void add_timer(struct watch *s, __u64 what, uint64_t *id)
 		die(error_status(-ret), "cannot add a timer: %s", error_text(-ret));
 }
 
-/* Opens the kernel's wheel, or one in this process if there is none. */
+/* Opens the kernel's wheel, or an in-process wheel if there is none. */
 static void open_wheel(struct watch *s, const struct conf *conf)
 {
 	struct twheel_options options = conf->shape;
@@ -146,13 +150,16 @@ static void open_wheel(struct watch *s, const struct conf *conf)
 
 /* ---- The command ---- */
 
-/* If the command has left its group, the signal goes to its own number. */
+/* If the command has left its process group, sends the signal to the command alone. */
 static void send_signal(const struct watch *s, int signal)
 {
 	kill(getpgid(s->child) == s->child ? -s->child : s->child, signal);
 }
 
-/* True if the command is in another network namespace, as "unshare -n" and "ip netns exec" do. */
+/*
+ * True if the command is in another network namespace, for example because of "unshare -n" or "ip
+ * netns exec".
+ */
 static bool has_own_network(pid_t child)
 {
 	char path[64], ours[64] = "", theirs[64] = "";
@@ -162,7 +169,7 @@ static bool has_own_network(pid_t child)
 	       readlink(path, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs);
 }
 
-/* Sends SIGCONT as well, because a stopped command does not handle SIGABRT. */
+/* Sends SIGCONT as well, because a stopped process does not handle SIGABRT. */
 static void abort_command(struct watch *s, const char *why)
 {
 	char since[DURATION_LEN];
@@ -211,7 +218,7 @@ static void expire(struct watch *s, __u64 what)
 	}
 }
 
-/* Kills the rest of a group that was silent, so that it does not meet a successor. */
+/* Kills the rest of a group that was silent, so that it cannot disturb the next start. */
 static void reap(struct watch *s)
 {
 	siginfo_t info;
@@ -272,7 +279,7 @@ static void sign_of_life(struct watch *s, enum phase phase)
 	arm(s, s->timeout);
 }
 
-/* Handles one assignment of a message. Unknown ones concern systemd alone. */
+/* Handles one assignment of a message. The others only concern systemd. */
 static void take_line(struct watch *s, const char *line)
 {
 	__u64 ns;
@@ -290,7 +297,10 @@ static void take_line(struct watch *s, const char *line)
 		if (s->phase == RUNNING)
 			arm(s, ns);
 	} else if (is_duration(line, "EXTEND_TIMEOUT_USEC=", &ns)) {
-		/* This never shortens. A command that runs must send WATCHDOG=1 instead. */
+		/*
+		 * This never shortens the time. Once it is running, the command must send
+		 * WATCHDOG=1 instead.
+		 */
 		if (s->phase != RUNNING && ns && twheel_after(s->wheel.twheel, ns) > s->deadline)
 			arm(s, ns);
 	}
@@ -315,8 +325,8 @@ static bool may_kill(uid_t uid, pid_t child)
 }
 
 /*
- * The address of the socket is no secret. A message counts if it comes from the command's
- * own process, from root, or from a user who could kill the command anyway.
+ * The address of the socket is not secret. So a message counts only if it comes from the command
+ * itself, from root, or from a user who could kill the command anyway.
  */
 static bool is_trusted(struct watch *s, const struct ucred *sender)
 {
@@ -331,7 +341,7 @@ static bool is_trusted(struct watch *s, const struct ucred *sender)
 	return false;
 }
 
-/* Closes the descriptors of a message. The sender of BARRIER=1 waits for that. */
+/* Closes the descriptors of a message, which is what the sender of BARRIER=1 waits for. */
 static bool take_control(struct watch *s, struct msghdr *msg)
 {
 	bool trusted = false;
@@ -358,7 +368,7 @@ static bool take_control(struct watch *s, struct msghdr *msg)
 	return trusted;
 }
 
-/* True if a line is also meant for the supervisor of this process; descriptors are not. */
+/* True if a line also concerns the supervisor of this process. Descriptors never do. */
 static bool concerns_outer(const char *line)
 {
 	static const char *const names[] = {
@@ -373,14 +383,14 @@ static bool concerns_outer(const char *line)
 	return false;
 }
 
-/* Never waits: who watches this process may hang, and this process must not. */
+/* Never waits, because the supervisor may hang, and this process must not. */
 static void tell_outer(const struct watch *s, const char *text)
 {
 	sendto(s->notify_fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
 	       (const struct sockaddr *)&s->outer, s->outer_len);
 }
 
-/* Takes one message. Returns whether there was one. */
+/* Handles one message. Returns true if there was one. */
 static bool read_message(struct watch *s)
 {
 	union {
@@ -423,7 +433,7 @@ static void read_messages(struct watch *s)
 
 /* ---- Start and end ---- */
 
-/* The kernel chooses the name of the socket, so no file is left and no path is needed. */
+/* The kernel chooses an abstract name for the socket, so this needs no path and leaves no file. */
 static void open_socket(struct watch *s, char address[sizeof(((struct sockaddr_un *)0)->sun_path)])
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -443,7 +453,7 @@ static void open_socket(struct watch *s, char address[sizeof(((struct sockaddr_u
 	address[len] = '\0';
 }
 
-/* Where systemd, or another watch, wants to hear of this process. */
+/* Finds out where systemd, or another watch, expects messages of this process. */
 static void find_outer(struct watch *s)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -453,13 +463,13 @@ static void find_outer(struct watch *s)
 		return;
 	s->outer.sun_family = AF_UNIX;
 	memcpy(s->outer.sun_path, path, len);
-	/* An abstract name begins with a zero. */
+	/* The name of an abstract socket begins with a zero byte. */
 	if (*path == '@')
 		s->outer.sun_path[0] = '\0';
 	s->outer_len = offsetof(struct sockaddr_un, sun_path) + len;
 }
 
-/* Blocks SIGCHLD and all signals that can be passed on, for read_signals(). */
+/* Blocks SIGCHLD and all signals that can be passed on; read_signals() reads them. */
 static void take_signals(struct watch *s)
 {
 	static const int ours[] = {
@@ -467,13 +477,13 @@ static void take_signals(struct watch *s)
 	};
 	size_t i;
 
-	/* If SIGCHLD were ignored, as a parent may leave it, the kernel would reap the command. */
+	/* The parent may have left SIGCHLD ignored, and then the kernel would reap the command. */
 	signal(SIGCHLD, SIG_DFL);
 	sigfillset(&s->signals);
 	for (i = 0; i < ARRAY_SIZE(ours); i++)
 		sigdelset(&s->signals, ours[i]);
 	sigprocmask(SIG_BLOCK, &s->signals, &s->old_signals);
-	/* These stay blocked: tcsetpgrp() of a background process raises SIGTTOU. */
+	/* These two stay blocked, because tcsetpgrp() of a background process raises SIGTTOU. */
 	sigdelset(&s->signals, SIGTTIN);
 	sigdelset(&s->signals, SIGTTOU);
 	s->signal_fd = checked(signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK),
@@ -519,14 +529,14 @@ static void start_command(struct watch *s, char **argv)
 	s->child = checked(fork(), "fork");
 	if (!s->child)
 		run_command(s, parent, address, argv);
-	/* Parent and child do this, because either may be first. */
+	/* The parent and the child both do this, because either may run first. */
 	setpgid(s->child, s->child);
 	s->last_sign = now(s);
 	arm(s, s->start);
 }
 
 /*
- * Reads messages before events. So a sign of life that came in time withdraws the event,
+ * Reads messages before events, so that a sign of life that arrived in time withdraws the event,
  * even if this process is late.
  */
 static void turn(struct watch *s)

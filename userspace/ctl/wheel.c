@@ -2,9 +2,9 @@
 /*
  * twheelctl wheel: draws the levels of a wheel, and how full their buckets are.
  *
- * The device does not tell the bucket of a timer. place() computes it from the deadline, the
- * slack and the time of arming, by the rules of the wheel. If the kernel is late to move a
- * timer down, the picture shows it in the bucket where it will be.
+ * The device does not report the bucket of a timer. place() computes it from the deadline, the
+ * slack and the time of arming, by the rules of the wheel. If the kernel is late to move a timer
+ * down, the picture already shows the timer in the next bucket.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 #define TIMERS		256
 #define COUNT_LEN	16
 #define DEFAULT_RANDOM	200
-/* Random delays are below 2^42 ns, 73 minutes: five levels of the default wheel. */
+/* Random delays are below 2^42 ns, which is 73 minutes, or five levels of the default wheel. */
 #define RANDOM_BITS	42
 
 enum {
@@ -55,7 +55,7 @@ struct picture {
 	unsigned int shift;
 	unsigned int slot_bits;
 	unsigned int levels;
-	/* How many timers each bucket has, level after level. */
+	/* Number of timers in each bucket, one level after the other. */
 	unsigned int *bucket;
 	__u64 idle;
 	__u64 due;
@@ -82,10 +82,10 @@ static unsigned int order_level(const struct picture *p, unsigned int order)
  * @armed_at: when it was armed
  * @now: the time
  *
- * The wheel puts a timer on the lowest level that reaches its distance. When the wheel comes
- * to the bucket, the timer moves down, and its distance is measured from there. Slack puts
- * the timer off to a border of the coarsest level whose buckets are not wider than the
- * slack. The timer stays on that level or above.
+ * The wheel puts a timer on the lowest level that reaches as far as its deadline. When the wheel
+ * arrives at the bucket, the timer moves down, by its distance from there. Slack postpones the
+ * timer to the end of a bucket, on the coarsest level whose buckets are not wider than the slack,
+ * and the timer stays on that level or above.
  *
  * Return: the index of the bucket, or -1 if the timer is due.
  */
@@ -127,8 +127,8 @@ static long place(const struct picture *p, const struct twheel_timer *t,
 }
 
 /*
- * The time of arming. It is not known for timers of other processes, so these are drawn as
- * if they had been armed just now. A periodic timer is armed anew when its event is read, at
+ * Returns when a timer was armed. That is unknown for timers of other processes, so these are
+ * drawn as if they had just been armed. A periodic timer is armed again when its event is read, at
  * or after the deadline, so its level is approximate.
  */
 static __u64 armed_at(const struct picture *p, const struct twheel_timer *t, __u64 now)
@@ -198,7 +198,7 @@ static const char *count_text(char buf[COUNT_LEN], unsigned int count)
 	return buf;
 }
 
-/* Draws one level. If it has too many buckets, a cell is several of them. */
+/* Draws one level. If it has too many buckets, each cell shows several of them. */
 static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 {
 	unsigned int buckets = 1U << p->slot_bits;
@@ -291,7 +291,7 @@ static void show(struct picture *p)
 		draw(p, now);
 }
 
-/* Chooses delays with evenly spread logarithms, so that every level gets some timers. */
+/* Chooses delays whose logarithms are spread evenly, so that every level gets some timers. */
 static void add_random(struct picture *p)
 {
 	struct timespec ts;
@@ -331,7 +331,7 @@ static void consume(struct picture *p)
 			die(STATUS_FAILURE, "cannot read the wheel");
 }
 
-/* Waits for an interval. Return: whether there is more to draw. */
+/* Waits for an interval. Returns true if there is more to draw. */
 static bool goes_on(struct picture *p)
 {
 	if (p->target.pid)

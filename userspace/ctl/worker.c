@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl worker: run a command for each task of a pull queue.
+ * twheelctl worker: runs a command for each task of a pull queue.
  *
- * A worker has one task at a time, and renews the lease after each third while the command
- * runs. A report that gets no answer is repeated while the lease lasts, because a twheeld that
- * restarts would run the task again. SIGTERM and SIGINT end the worker after its task. If it
- * waits for a task, they end it at once, and twheeld keeps the task.
+ * A worker processes one task at a time, and renews its lease after each third while the command
+ * runs. If a report gets no answer, it is repeated while the lease lasts, because otherwise a
+ * twheeld that restarts would run the task again. SIGTERM and SIGINT end the worker after its
+ * current task. If it is waiting for a task, they end it at once, and the task stays in twheeld.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "option.h"
 #include "../shared/base64.h"
 
-/* The exit statuses of a command that have a meaning, from sysexits.h. */
+/* The exit statuses of a command that have a meaning, as in sysexits.h. */
 enum {
 	EXIT_OK = 0,
 	EXIT_DEAD = 65,
@@ -35,7 +35,7 @@ enum {
 
 /* How long the worker waits after an error before it asks twheeld again. */
 #define PAUSE_SECONDS	1
-/* A report without an answer is repeated so often. */
+/* How often a report without an answer is repeated. */
 #define REPEAT_MS	200
 
 enum {
@@ -68,13 +68,13 @@ static void stop(int signal)
 	stopping = 1;
 }
 
-/* A duration in whole ms for the daemon. */
+/* Writes a duration in whole ms for the daemon. */
 static json_t *ms_value(__u64 ns)
 {
 	return json_sprintf("%llums", ns / NSEC_PER_MSEC);
 }
 
-/* The signals are blocked, except where http_try() or pause_worker() waits. */
+/* Signals are blocked, except while http_try() or pause_worker() waits. */
 static void prepare_signals(struct worker *w)
 {
 	struct sigaction action = { .sa_handler = stop };
@@ -113,10 +113,10 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	snprintf(path, sizeof(path), "/v1/queues/%s/%s", w->queue, verb);
 	err = http_try(&w->conf, "POST", path, body, &status, answer,
 		       strcmp(verb, "reserve") ? NULL : &w->waiting);
-	/* The lease is over, so another worker has the task. Go on with the next. */
+	/* The lease has ended, so another worker has the task. Continue with the next task. */
 	if (!err && status == 410)
 		err = -ESTALE;
-	/* A wrong request stays wrong. Other errors may pass. */
+	/* A wrong request will stay wrong, but other errors may pass. */
 	if (!err && status >= 400 && status < 500 && status != 429)
 		http_die(status, *answer);
 	if (!err && (status < 200 || status > 299))
@@ -128,7 +128,7 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	return err;
 }
 
-/* Sends a report of one task. Returns 0, -ESTALE, or why there is no such answer. */
+/* Sends a report of one task. Returns 0, -ESTALE, or why it got no such answer. */
 static int report(const struct worker *w, const char *verb, const json_t *task,
 		  const char *error, bool dead)
 {
@@ -155,8 +155,9 @@ static int report(const struct worker *w, const char *verb, const json_t *task,
 }
 
 /*
- * Reports the end of a task, until there is an answer or @ends, the end of the lease. Returns
- * whether twheeld has accepted it. If an answer got lost, a stale report was accepted before.
+ * Reports the end of a task, and repeats the report until there is an answer or @ends, when the
+ * lease ends. Returns true if twheeld has accepted it: if an answer was lost, a report that is
+ * stale now was accepted before.
  */
 static bool report_end(const struct worker *w, const char *verb, const json_t *task,
 		       const char *error, bool dead, __u64 ends)
@@ -169,7 +170,7 @@ static bool report_end(const struct worker *w, const char *verb, const json_t *t
 
 		if (!err || err == -ESTALE)
 			return !err || lost;
-		/* Nothing was sent. */
+		/* In these two cases nothing was sent. */
 		lost |= err != -ECONNREFUSED && err != -ENOENT;
 		if (monotonic_now() >= ends)
 			return false;
@@ -177,7 +178,7 @@ static bool report_end(const struct worker *w, const char *verb, const json_t *t
 	}
 }
 
-/* Makes a descriptor from which the command reads the payload. */
+/* Makes a descriptor from which the command can read the payload. */
 static int payload_fd(const json_t *task)
 {
 	const json_t *payload = json_object_get(task, "payload");
@@ -235,8 +236,8 @@ static pid_t start_command(const struct worker *w, const json_t *task)
 }
 
 /*
- * Waits for the command, and renews the lease meanwhile. @ends: in and out: the end of the lease.
- * Returns its status.
+ * Waits for the command, and renews the lease in the meantime. @ends is the end of the lease, which
+ * this updates. Returns the status of the command.
  */
 static int wait_command(const struct worker *w, const json_t *task, pid_t pid, __u64 *ends)
 {
@@ -268,11 +269,11 @@ static int wait_command(const struct worker *w, const json_t *task, pid_t pid, _
 static void work(const struct worker *w, const json_t *task)
 {
 	const char *id = json_string_value(json_object_get(task, "id"));
-	/* A little later than the lease ends, so that the last report may be in vain. */
+	/* This is a little after the lease really ends, so the last report may be too late. */
 	__u64 ends = monotonic_now() + w->lease;
 	int status = wait_command(w, task, start_command(w, task), &ends);
 	bool exited = WIFEXITED(status);
-	/* If the command cannot be run, that is no failure of the task. */
+	/* If the command cannot be run, the task has not failed. */
 	bool misses = exited && (WEXITSTATUS(status) == STATUS_CANNOT_EXEC ||
 				 WEXITSTATUS(status) == STATUS_NO_COMMAND);
 	const char *verb = misses ? "release" : "nack";
@@ -290,7 +291,7 @@ static void work(const struct worker *w, const json_t *task)
 				     error, "taken", taken));
 	else if (!taken)
 		complain("task %s: the report came too late or was lost", id);
-	/* The next task would fail as well. */
+	/* Exit, because the command would be missing for the next task as well. */
 	if (misses)
 		exit(WEXITSTATUS(status));
 }
