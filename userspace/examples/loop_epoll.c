@@ -44,7 +44,7 @@ static void on_socket(const int *fd)
 		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
 }
 
-/* An expired timer stays the program's until it is deleted. */
+/* You own a timer until you delete it, even after it has expired. */
 static void on_timeouts(const struct twheel_event *events, int n)
 {
 	uint64_t ids[BATCH];

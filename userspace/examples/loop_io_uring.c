@@ -60,7 +60,7 @@ static unsigned int by_poll(struct io_uring *ring)
 		check("submit", io_uring_submit(ring));
 		check("poll", wait_one(ring));
 		while ((count = twheel_read(wheel, events, EVENTS)) > 0) {
-			/* An expired timer stays the program's until it is deleted. */
+			/* You own a timer until you delete it, even after it has expired. */
 			for (j = 0; j < count; j++)
 				check("del", twheel_del(wheel, events[j].id));
 			expired += count;

@@ -23,7 +23,7 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-/* An expired timer stays the program's until it is deleted. */
+/* You own a timer until you delete it, even after it has expired. */
 static void on_event(const struct twheel_event *event, void *wheel)
 {
 	check("del", twheel_del(wheel, event->id));

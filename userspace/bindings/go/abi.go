@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 
-// Where ioctl numbers are built as <asm-generic/ioctl.h> does.
+// This is for platforms on which ioctl numbers are built as in <asm-generic/ioctl.h>.
 //go:build linux && (386 || amd64 || arm || arm64 || loong64 || riscv64 || s390x)
 
 package twheel

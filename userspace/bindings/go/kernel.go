@@ -15,13 +15,13 @@ import (
 	"unsafe"
 )
 
-// refill is how many timers the kernel makes in one call.
+// refill is the number of timers that the kernel makes in one call.
 const refill = 64
 
-// A slot is the kernel's, and idle, from put until arm takes it. Then it has an owner, until
-// the arming is ended, or its event has been read. A word that is not 0 proves that no event
-// is outstanding. If it is 0, whoever holds reading learns from the owner whether the event
-// has been read, and withdraws it otherwise.
+// A slot belongs to the kernel, and is idle, from put until arm takes it. From then on it has an
+// owner, until the arming is ended or its event has been read. A word that is not 0 proves that no
+// event is outstanding. If it is 0, the goroutine that holds reading learns from the owner whether
+// the event has been read, and withdraws it otherwise.
 type kernel struct {
 	file    *os.File
 	conn    syscall.RawConn
@@ -37,8 +37,8 @@ type kernel struct {
 	calls atomic.Uint64 // refills, kicks and withdrawals, for tests
 }
 
-// mapping is the table. It is unmapped when nobody can reach it any more, so a timer that is
-// reset after Close does no harm.
+// mapping is the table. It is unmapped once nobody can reach it, so a timer that is reset after
+// Close does no harm.
 type mapping struct {
 	bytes   []byte
 	table   *table
@@ -47,7 +47,7 @@ type mapping struct {
 	summary unsafe.Pointer
 }
 
-// What the package knows about a slot.
+// shadow is what the package knows about a slot.
 type shadow struct {
 	owner atomic.Pointer[arming]
 	id    uint64
@@ -79,7 +79,7 @@ func openKernel(o *Options) (*kernel, error) {
 	return k, nil
 }
 
-// isAbsent tells whether openKernel failed because there is no device, or none for this process.
+// isAbsent returns true if openKernel failed because there is no device, or none for this process.
 // libtwheel falls back for the same reasons. Once the device is open, only a module that is too
 // old counts.
 func isAbsent(err error) bool {
@@ -123,7 +123,7 @@ func mapTable(fd int) (*mapping, error) {
 }
 
 // setOrigin finds out what CLOCK_MONOTONIC was at start. Package time has the same clock with
-// another zero. The kernel's is read second, so that no deadline is too early.
+// another zero. The clock of the kernel is read second, so that no deadline is too early.
 func (k *kernel) setOrigin(start time.Time) {
 	best := time.Duration(1<<63 - 1)
 	for i := 0; i < 8; i++ {
@@ -158,7 +158,7 @@ func (k *kernel) run(w *Wheel) {
 	}
 }
 
-// readEvents reads what there is, and takes the slots from their owners.
+// readEvents reads the pending events, and takes the slots from their owners.
 func (k *kernel) readEvents(fd uintptr, events []event, owners []*arming) int {
 	size := int(unsafe.Sizeof(event{}))
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&events[0])), len(events)*size)
@@ -182,12 +182,12 @@ func (k *kernel) readEvents(fd uintptr, events []event, owners []*arming) int {
 func (k *kernel) close() error {
 	k.pool.Lock()
 	defer k.pool.Unlock()
-	// The mapping may keep the kernel's wheel for a while.
+	// The mapping may keep the kernel's wheel alive for a while.
 	k.cancelAll()
 	return k.file.Close()
 }
 
-// exec does the first n operations of k.ops. The caller holds pool.
+// exec performs the first n operations of k.ops. The caller holds pool.
 func (k *kernel) exec(n int) error {
 	b := batch{ops: uint64(uintptr(unsafe.Pointer(&k.ops[0]))), count: uint32(n)}
 	return k.ioctl(iocBatch, unsafe.Pointer(&b))
@@ -249,7 +249,7 @@ func (k *kernel) get() uint32 {
 	return n
 }
 
-// put gives an idle slot back.
+// put returns an idle slot.
 func (k *kernel) put(n uint32) {
 	k.pool.Lock()
 	k.free = append(k.free, n)
@@ -267,7 +267,7 @@ func (k *kernel) makeSlots() {
 	if k.exec(refill) != nil {
 		return
 	}
-	// The lowest slot is taken first.
+	// Take the lowest slot first.
 	for i := refill - 1; i >= 0; i-- {
 		id := k.ops[i].timer.id
 		if k.ops[i].result != 0 || id == 0 {
@@ -282,7 +282,7 @@ func (k *kernel) makeSlots() {
 	}
 }
 
-// arm begins an arming in a slot. It returns false if there is none.
+// arm begins an arming in a slot. It returns false if there is no slot.
 func (k *kernel) arm(t *arming, due time.Duration) bool {
 	n := k.get()
 	if n == noSlot {
@@ -303,7 +303,8 @@ func (k *kernel) use(n uint32, t *arming, due time.Duration) {
 	}
 }
 
-// move moves an arming, unless it has ended. With kick, the caller kicks before this.
+// move moves an arming, unless it has ended. If kick is not nil, the caller kicks later, and move
+// only lowers the time in it, before which that has to be done.
 func (k *kernel) move(n uint32, due time.Duration, kick *uint64) bool {
 	deadline := k.origin + uint64(due)
 	if !k.exchange(n, deadline) {
@@ -333,7 +334,8 @@ func (k *kernel) exchange(n uint32, next uint64) bool {
 	}
 }
 
-// mark asks the kernel to look at the slot before its next turn ends, unless it will anyway.
+// mark asks the kernel to look at the slot before the end of its next turn, unless it will do so
+// anyway.
 func (k *kernel) mark(n uint32, deadline uint64) bool {
 	if deadline > atomic.LoadUint64(&k.slot(n).wakeNs) {
 		return false
@@ -343,7 +345,7 @@ func (k *kernel) mark(n uint32, deadline uint64) bool {
 	return true
 }
 
-// kickBefore wakes the kernel if its next turn would be too late for slots that are marked.
+// kickBefore wakes the kernel if its next turn would be too late for marked slots.
 func (k *kernel) kickBefore(deadline uint64) {
 	if deadline <= atomic.LoadUint64(&k.m.table.nextNs) {
 		k.calls.Add(1)
@@ -362,8 +364,8 @@ func setBit(bits unsafe.Pointer, n uint32) {
 	}
 }
 
-// end ends the arming of a timer that has a slot, unless its event has been read. Then run
-// gives the slot back. The caller holds t.mu.
+// end ends the arming of a timer that has a slot, unless its event has been read. In that case,
+// run gives the slot back. The caller holds t.mu.
 func (k *kernel) end(t *arming) bool {
 	n := t.slot
 	t.slot = noSlot
@@ -385,6 +387,6 @@ func (k *kernel) withdraw(n uint32) bool {
 	}
 	k.calls.Add(1)
 	arg := timer{id: s.id, flags: keep | disarmed, slackNs: k.slack}
-	// After Close the slot is not the kernel's any more.
+	// After Close, the slot does not belong to the kernel any more.
 	return k.ioctl(iocRearm, unsafe.Pointer(&arg)) == nil && arg.state != idle
 }

@@ -11,7 +11,7 @@ import (
 
 var errNoKernel = errors.New("twheel: not supported on this machine")
 
-// A kernel's wheel cannot be had here.
+// There is no kernel wheel on this platform.
 type kernel struct{}
 
 func openKernel(*Options) (*kernel, error)               { return nil, errNoKernel }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 
-// Package twheel has the timers of package time on the timing wheel of /dev/twheel, without
-// cgo. They are for timeouts that are moved much more often than they expire:
+// Package twheel provides the timers of package time on the timing wheel of /dev/twheel, without
+// cgo. Use it for timeouts that are moved much more often than they expire:
 //
 //	wheel, err := twheel.Open(nil)
 //	timeout := wheel.AfterFunc(30*time.Second, func() { conn.Close() })
@@ -10,15 +10,15 @@
 //	...
 //	timeout.Stop()
 //
-// Reset of an armed timer is one atomic exchange, and a timer that is started and stopped
-// makes a system call once in 64 times. One goroutine waits for all timers, in the poller of
-// the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early.
+// Reset of an armed timer is one atomic exchange, and starting and stopping timers takes one
+// system call for 64 of them. One goroutine waits for all timers, in the poller of the runtime. A
+// timer never expires early, and at most one tick late, which is 0.5 ms by default.
 //
-// If the machine has no /dev/twheel or the process may not open it, for example in the tests of
-// a program, the timers are those of package time, and do the same. All else that can fail is an
-// error, for example a tick below the minimum that the module permits. See Open.
+// If there is no /dev/twheel, or the process may not open it, the timers are those of package time
+// and behave the same, so that the tests of a program run anywhere. Any other failure of Open is
+// an error, for example a tick below the minimum that the module permits.
 //
-// It is a module without an address. A program that uses it calls, in its own module:
+// The module has no address from which it could be fetched. To use it, run this in your own module:
 //
 //	go mod edit -require twheel@v0.3.0 -replace twheel=PATH/userspace/bindings/go
 package twheel
@@ -35,52 +35,52 @@ import (
 // Device is the file that Open opens.
 const Device = "/dev/twheel"
 
-// Options say which wheel is wanted. A zero means the default.
+// Options describe the wheel that you want. A zero means the default.
 type Options struct {
 	Tick      time.Duration // the resolution
 	Slack     time.Duration // how late timers may be beyond their tick, to save wake-ups
-	MaxTimers uint32        // of the kernel's wheel; those beyond are timers of package time
-	Kernel    bool          // fail if there is no kernel's wheel
+	MaxTimers uint32        // of the kernel's wheel; further ones are timers of package time
+	Kernel    bool          // fail if there is no kernel wheel
 }
 
-// A Wheel has timers. All methods may be called by several goroutines at a time.
+// A Wheel makes timers. Several goroutines may call its methods at the same time.
 type Wheel struct {
 	k      *kernel // nil: all timers are those of package time
 	closed atomic.Bool
 	start  time.Time
 }
 
-// A Timer is what time.Timer is since Go 1.23, with any version of Go: after Stop or Reset, no value
-// of an earlier arming is in C or still comes, and they return true if they kept one back. Only
-// len(C) and cap(C) show that C has a buffer of one. If Stop or Reset of AfterFunc's timer returns
-// false, its function has been started or will be. The methods may be called by several goroutines
-// at a time, also after Close.
+// A Timer behaves as time.Timer does since Go 1.23, with any version of Go: after Stop or Reset, C
+// neither contains nor receives a value of an earlier arming, and both return true if they have
+// withheld such a value. Only len(C) and cap(C) reveal that C has a buffer of one. If Stop or Reset
+// returns false for a timer of AfterFunc, its function has been started or will be. Several
+// goroutines may call the methods at the same time, even after Close.
 type Timer struct {
 	C <-chan time.Time
 	arming
 }
 
-// A Ticker is what time.Ticker is since Go 1.23: after Stop or Reset, no earlier tick is in C.
+// A Ticker behaves as time.Ticker does since Go 1.23: after Stop or Reset, C has no earlier tick.
 type Ticker struct {
 	C <-chan time.Time
 	arming
 }
 
-// An arming is what Timer and Ticker share. If it has a slot, it is armed there, or its event
-// is on the way from the kernel; the goroutine that reads events takes mu to end that.
+// An arming is shared by Timer and Ticker. If it has a slot, it is armed there, or its event is on
+// the way from the kernel. The goroutine that reads events takes mu to end the arming.
 type arming struct {
 	w      *Wheel
 	mu     sync.Mutex
 	slot   uint32        // of the kernel's wheel, or noSlot
 	period time.Duration // of a Ticker; 0 for a Timer
-	due    time.Duration // of a Ticker, since Wheel.start
+	due    time.Duration // next tick of a Ticker, since Wheel.start
 	c      chan time.Time
 	f      func()
 	std    *time.Timer // in place of a slot
 
 	// With C and std:
 	waiting bool // std is armed, or has called expired, which waits for mu
-	stale   int  // so many such calls are of armings that were ended
+	stale   int  // number of such calls that belong to armings which were ended
 }
 
 const (
@@ -88,12 +88,12 @@ const (
 	never  = time.Duration(math.MaxInt64)
 )
 
-// Open makes a wheel, the kernel's if it can. If the module is not loaded or too old, or the
-// process may not open the device, timers are those of package time, and Backend says so. If the
-// device is open and refuses the options, that is an error: EPERM for a tick that is too short,
-// for example. The environment variable TWHEEL_BACKEND chooses as it does for libtwheel:
-// "kernel" makes it an error to have no device, as Options.Kernel does, and "inprocess" takes
-// package time in any case.
+// Open makes a wheel, of the kernel if possible. If the module is not loaded or too old, or the
+// process may not open the device, the timers are those of package time, and Backend returns
+// "inprocess". If the device is open but refuses the options, Open returns an error, for example
+// EPERM for a tick that is too short. The environment variable TWHEEL_BACKEND works as it does for
+// libtwheel: with "kernel", as with Options.Kernel, it is an error if there is no device, and with
+// "inprocess", Open uses package time even if there is one.
 func Open(options *Options) (*Wheel, error) {
 	var o Options
 
@@ -126,7 +126,7 @@ func Open(options *Options) (*Wheel, error) {
 	return nil, err
 }
 
-// Backend is "kernel", or "inprocess" if the timers are those of package time.
+// Backend returns "kernel", or "inprocess" if the timers are those of package time.
 func (w *Wheel) Backend() string {
 	if w.k != nil {
 		return "kernel"
@@ -134,7 +134,7 @@ func (w *Wheel) Backend() string {
 	return "inprocess"
 }
 
-// Close ends all timers. None expires any more, and those that are started later do not.
+// Close ends all timers. After that, no timer expires, not even one that is started later.
 func (w *Wheel) Close() error {
 	if w.closed.Swap(true) {
 		return os.ErrClosed
@@ -145,7 +145,7 @@ func (w *Wheel) Close() error {
 	return nil
 }
 
-// AfterFunc calls f in a goroutine of its own after d.
+// AfterFunc calls f in its own goroutine after d.
 func (w *Wheel) AfterFunc(d time.Duration, f func()) *Timer {
 	t := &Timer{arming: arming{w: w, slot: noSlot, f: f}}
 	t.begin(d)
@@ -160,12 +160,12 @@ func (w *Wheel) NewTimer(d time.Duration) *Timer {
 	return t
 }
 
-// After is NewTimer(d).C.
+// After returns NewTimer(d).C.
 func (w *Wheel) After(d time.Duration) <-chan time.Time {
 	return w.NewTimer(d).C
 }
 
-// NewTicker sends the time to C every d. Ticks that nobody has received in time are left out.
+// NewTicker sends the time to C every d. It drops ticks that nobody has received in time.
 func (w *Wheel) NewTicker(d time.Duration) *Ticker {
 	if d <= 0 {
 		panic("twheel: a Ticker needs a positive interval")
@@ -176,7 +176,7 @@ func (w *Wheel) NewTicker(d time.Duration) *Ticker {
 	return t
 }
 
-// Tick is NewTicker(d).C, or nil if d is not positive.
+// Tick returns NewTicker(d).C, or nil if d is not positive.
 func (w *Wheel) Tick(d time.Duration) <-chan time.Time {
 	if d <= 0 {
 		return nil
@@ -184,9 +184,9 @@ func (w *Wheel) Tick(d time.Duration) <-chan time.Time {
 	return w.NewTicker(d).C
 }
 
-// ResetMany resets all these timers of the wheel, as a loop does at the end of a turn, and
-// wakes the kernel at most once. It returns how many of the calls to Reset would have
-// returned true. It panics before it resets any if one is uninitialized or of another wheel.
+// ResetMany resets several timers of the wheel, as a loop does at the end of a turn, and wakes the
+// kernel at most once. It returns how many of the calls to Reset would have returned true. If a
+// timer is uninitialized or belongs to another wheel, it panics before it resets any of them.
 func (w *Wheel) ResetMany(timers []*Timer, d time.Duration) int {
 	for _, t := range timers {
 		t.check("ResetMany")
@@ -207,14 +207,15 @@ func (w *Wheel) ResetMany(timers []*Timer, d time.Duration) int {
 	return count
 }
 
-// Reset arms the timer anew. It returns what Stop would.
+// Reset arms the timer again. It returns what Stop would return.
 func (t *Timer) Reset(d time.Duration) bool {
 	t.check("Reset")
 	return t.reset(d, nil)
 }
 
-// Stop disarms the timer. It returns whether the timer was armed, or its time was in C and was
-// not received. A function of AfterFunc has been started otherwise, or will be very soon.
+// Stop disarms the timer. It returns true if the timer was armed, or if its time was in C and had
+// not been received. If it returns false for a timer of AfterFunc, the function has been started,
+// or will be very soon.
 func (t *Timer) Stop() bool {
 	t.check("Stop")
 	t.mu.Lock()
@@ -240,7 +241,7 @@ func (t *Ticker) Reset(d time.Duration) {
 	t.restart(d)
 }
 
-// Stop ends the ticks. It does not close C.
+// Stop ends the ticks, but does not close C.
 func (t *Ticker) Stop() {
 	if t.w == nil {
 		return
@@ -254,7 +255,7 @@ func (t *arming) restart(d time.Duration) {
 	t.mu.Lock()
 	t.period = d
 	t.due = t.w.later(d)
-	// It may be armed, and have ticked before.
+	// The timer may be armed, and a Ticker may have ticked before.
 	t.drain()
 	t.resetLocked(d, nil)
 	t.mu.Unlock()
@@ -264,7 +265,7 @@ func (w *Wheel) now() time.Duration {
 	return time.Since(w.start)
 }
 
-// later is a deadline from a delay.
+// later makes a deadline from a delay.
 func (w *Wheel) later(d time.Duration) time.Duration {
 	return sum(w.now(), d)
 }
@@ -283,8 +284,8 @@ func (t *arming) reset(d time.Duration, kick *uint64) bool {
 	return ended
 }
 
-// resetLocked moves an arming, or ends it and begins another. If a Timer is armed, C is empty. The
-// caller holds mu.
+// resetLocked moves an arming, or ends it and begins another one. If a Timer is armed, C is empty.
+// The caller holds mu.
 func (t *arming) resetLocked(d time.Duration, kick *uint64) bool {
 	if t.slot != noSlot && d > 0 && t.w.k.move(t.slot, t.w.later(d), kick) {
 		return true
@@ -294,7 +295,7 @@ func (t *arming) resetLocked(d time.Duration, kick *uint64) bool {
 	return ended
 }
 
-// begin arms. The caller holds mu, or has the only reference.
+// begin begins an arming. The caller holds mu, or has the only reference.
 func (t *arming) begin(d time.Duration) {
 	switch {
 	case t.w.closed.Load():
@@ -303,7 +304,7 @@ func (t *arming) begin(d time.Duration) {
 	case t.w.k != nil && t.w.k.arm(t, t.w.later(d)):
 	case t.std == nil:
 		t.waiting = true
-		// A Ticker that expires at once waits for mu, and then finds std.
+		// If a Ticker expires at once, expired waits for mu, and then finds std.
 		t.std = time.AfterFunc(d, t.expired)
 	default:
 		t.waiting = true
@@ -311,14 +312,14 @@ func (t *arming) begin(d time.Duration) {
 	}
 }
 
-// end disarms, and empties C. The caller holds mu.
+// end ends the arming and empties C. The caller holds mu.
 func (t *arming) end() bool {
 	armed := t.slot != noSlot
 	ended := armed && t.w.k.end(t)
 	if t.f != nil {
 		return ended || !armed && t.std != nil && t.std.Stop()
 	}
-	// An expiration that is on its way sends nothing any more.
+	// From here on, an expiration that is on its way sends nothing.
 	if t.waiting {
 		armed, t.waiting = true, false
 		if !t.std.Stop() {
@@ -328,7 +329,7 @@ func (t *arming) end() bool {
 	return t.drain() || armed
 }
 
-// drain takes the value out of C. The caller holds mu.
+// drain removes the value from C. The caller holds mu.
 func (t *arming) drain() bool {
 	select {
 	case <-t.c:
@@ -338,7 +339,7 @@ func (t *arming) drain() bool {
 	}
 }
 
-// fire does what a timer is for.
+// fire sends the time, or calls the function.
 func (t *arming) fire() {
 	if t.f != nil {
 		go t.f()
@@ -379,7 +380,7 @@ func (t *arming) expired() {
 	t.fire()
 }
 
-// read is called for each event of the kernel. The slot has no other from then on.
+// read is called for each event of the kernel. The slot has no other event from then on.
 func (t *arming) read(slot uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -394,7 +395,7 @@ func (t *arming) read(slot uint32) {
 		t.slot = noSlot
 	}
 	t.w.k.put(slot)
-	// If it was stopped meanwhile, Stop has returned false for a function.
+	// If the timer was stopped in the meantime, Stop has returned false for a function.
 	if (current || t.f != nil) && !t.w.closed.Load() {
 		t.fire()
 	}

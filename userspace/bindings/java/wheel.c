@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * libtwheel for twheel.TwheelTimer, by JNI.
+ * libtwheel for twheel.TwheelTimer, through JNI.
  *
- * The user_data of a timer is the number of its timeout in Timeouts. A global reference would do,
- * but the garbage collector visits each at every collection.
+ * The user_data of a timer is the number of its timeout in Timeouts, and not a global reference,
+ * because the garbage collector visits all of these at every collection.
  */
 #include <jni.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define BATCH	64
 
-/* The most that a wheel can hold, beside the timer of twheel_wake(). */
+/* Maximum number of timers in a wheel, beside the one that twheel_wake() needs. */
 #define MAX_TIMERS	((1U << 24) - 1)
 
 static jfieldID id_field;
@@ -62,7 +62,7 @@ JNIEXPORT jlong JNICALL Java_twheel_Wheel_open(JNIEnv *env, jclass class, jlong 
 	int err = twheel_open(&w, &options);
 
 	(void)class;
-	/* The module's max_timers_limit can be lower. Then the default is below it. */
+	/* The module's max_timers_limit may be lower. The default is never above it. */
 	if (err == -EINVAL) {
 		options.max_timers = 0;
 		err = twheel_open(&w, &options);
@@ -93,7 +93,7 @@ JNIEXPORT void JNICALL Java_twheel_Wheel_add(JNIEnv *env, jclass class, jlong wh
 		reject(env, w, err);
 		return;
 	}
-	/* Its event can come at once, and then the worker needs the field. */
+	/* Set the field first, because the event may come at once and the worker needs it. */
 	(*env)->SetLongField(env, timeout, id_field, id);
 	twheel_set(w, id, twheel_after(w, delay_ns));
 }

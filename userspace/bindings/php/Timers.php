@@ -8,8 +8,8 @@ namespace Twheel;
 use FFI;
 
 /**
- * Timers for a worker of one process, as Workerman's Timer has them: add(), del(), delAll(). A
- * worker's loop waits for stream(), and calls run() when it is readable.
+ * Timers for a worker, with the methods of Workerman's Timer: add(), del() and delAll(). The loop
+ * of the worker waits for stream(), and calls run() when the stream is readable.
  */
 final class Timers
 {
@@ -33,7 +33,7 @@ final class Timers
         int close(int fd);
         END;
 
-    // Of <fcntl.h>.
+    // From <fcntl.h>.
     private const F_DUPFD = 0;
     private const F_SETFD = 2;
     private const FD_CLOEXEC = 1;
@@ -55,7 +55,7 @@ final class Timers
         self::check(self::$lib->twheel_open(FFI::addr($this->wheel), null));
         $stream = self::openStream(self::$lib->twheel_fd($this->wheel));
         if ($stream === null) {
-            // There is no call of the destructor if this throws.
+            // The destructor is not called if the constructor throws.
             self::$lib->twheel_close($this->wheel);
             throw new \RuntimeException('twheel: the descriptor of the wheel cannot be duplicated');
         }
@@ -67,7 +67,7 @@ final class Timers
         self::$lib->twheel_close($this->wheel);
     }
 
-    /** Calls a function after so many seconds, and again and again if it is persistent. */
+    /** Calls a function after this many seconds, and at that interval if it is persistent. */
     public function add(
         float $seconds,
         callable $function,
@@ -84,7 +84,7 @@ final class Timers
         return $id->cdata;
     }
 
-    /** Begins the interval of a timer anew. Returns false if there is no such timer. */
+    /** Starts the interval of a timer again. Returns false if there is no such timer. */
     public function restart(int $id): bool
     {
         if (!isset($this->timers[$id])) {
@@ -95,7 +95,7 @@ final class Timers
         return true;
     }
 
-    /** Ends a timer. Returns false if there is no such timer. */
+    /** Deletes a timer. Returns false if there is no such timer. */
     public function del(int $id): bool
     {
         if (!isset($this->timers[$id])) {
@@ -106,7 +106,7 @@ final class Timers
         return true;
     }
 
-    /** Ends all timers. */
+    /** Deletes all timers. */
     public function delAll(): void
     {
         foreach (array_keys($this->timers) as $id) {
@@ -114,24 +114,24 @@ final class Timers
         }
     }
 
-    /** Returns what stream_select() waits for. Do not read or close it. */
+    /** Returns the stream for stream_select(). Do not read or close it. */
     public function stream()
     {
         return $this->stream;
     }
 
-    /** Calls the functions of timers that are due, and returns how many. Never waits. */
+    /** Calls the functions of the timers that are due, without waiting. Returns how many. */
     public function run(): int
     {
         $now = self::$lib->twheel_now($this->wheel);
-        // The loop has other things to do if a function takes longer than its interval.
+        // Return to the loop in time, even if a function takes longer than its interval.
         $most = count($this->timers);
-        // One at a time: if a function throws or ends other timers, no event is here.
+        // Read one event at a time, because a function may throw or delete other timers.
         for ($count = 0; $count < $most && $this->readOne(); $count++) {
             $id = $this->event->id;
             [$function, $args, $ns, $persistent] = $this->timers[$id];
             if ($persistent) {
-                // Periods that have passed are left out.
+                // Skip the periods that have passed.
                 $late = max($now - $this->event->deadline_ns, 0);
                 $next = $this->event->deadline_ns + $ns * (1 + intdiv($late, $ns));
                 self::check(self::$lib->twheel_set($this->wheel, $id, $next));
@@ -143,15 +143,15 @@ final class Timers
         return $count;
     }
 
-    /** Returns "kernel", or "inprocess" where the module is not loaded. */
+    /** Returns "kernel", or "inprocess" if the module is not loaded. */
     public function backend(): string
     {
         return self::$lib->twheel_backend($this->wheel);
     }
 
     /**
-     * Opens a stream of a duplicate, which programs that this process executes do not inherit.
-     * PHP tells nobody which descriptor a stream has, but it is the lowest that is free.
+     * Opens a stream with a duplicate of the descriptor, which is closed on exec. PHP does not
+     * reveal the descriptor of a stream, but it is the lowest one that is free.
      *
      * @return resource|null
      */
@@ -190,7 +190,7 @@ final class Timers
     private static function check(int $result): int
     {
         if ($result < 0) {
-            // A child of fork() needs Timers of its own.
+            // A forked child needs its own Timers.
             throw new \RuntimeException('twheel: ' . posix_strerror(-$result), -$result);
         }
         return $result;

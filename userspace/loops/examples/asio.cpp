@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A wheel in Asio's loop. Any handler can arm timers, and the loop need not hear of it. */
+/* A wheel in Asio's loop. Any handler can arm timers, and the loop need not be told. */
 #include <twheel/asio.hpp>
 
 #include <iostream>
@@ -15,7 +15,7 @@ int main()
 	std::map<std::uint64_t, tw::timer> armed;
 	tw::asio_adapter *self = nullptr;
 
-	/* The timer ends with its entry. When none is left, the loop has nothing to wait for. */
+	/* This deletes the timer. After the last one, the loop has nothing to wait for. */
 	tw::asio_adapter adapter(loop.get_executor(), wheel, [&](const tw::event &e) {
 		armed.erase(e.user_data);
 		if (armed.empty())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A wheel in libev's loop. Any callback can arm timers, and the loop need not hear of it. */
+/* A wheel in libev's loop. Any callback can arm timers, and the loop need not be told. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-/* An expired timer stays the program's until it is deleted. */
+/* You own a timer until you delete it, even after it has expired. */
 static void on_event(const struct twheel_event *event, void *wheel)
 {
 	check("del", twheel_del(wheel, event->id));
@@ -38,7 +38,7 @@ int main(void)
 	twheel_ev_attach(&adapter, loop, wheel, on_event, wheel);
 	for (i = 0; i < TIMERS; i++)
 		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
-	/* It ends when no watcher is left. */
+	/* The loop ends when no watcher is left. */
 	ev_run(loop, 0);
 	printf("%u timers in libev's loop\n", expired);
 	twheel_close(wheel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A wheel in sd-event's loop. Any callback can arm timers, and the loop need not hear of it. */
+/* A wheel in sd-event's loop. Any callback can arm timers, and the loop need not be told. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-/* An expired timer stays the program's until it is deleted. */
+/* You own a timer until you delete it, even after it has expired. */
 static void on_event(const struct twheel_event *event, void *wheel)
 {
 	check("del", twheel_del(wheel, event->id));

@@ -27,7 +27,7 @@ extern "C" {
 typedef void twheel_event_cb(const struct twheel_event *event, void *arg);
 
 /**
- * struct twheel_reader - a wheel whose events are handed to a callback
+ * struct twheel_reader - a wheel whose events are passed to a callback
  * @wheel: the wheel
  * @on_event: the callback
  * @arg: its last argument

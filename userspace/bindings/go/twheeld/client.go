@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 
-// Package twheeld is a client of twheeld: tasks, schedules and workers. It needs the standard
-// library alone, and neither libtwheel nor /dev/twheel.
+// Package twheeld is a client of twheeld: tasks, schedules and workers. It needs only
+// the standard library, and neither libtwheel nor /dev/twheel.
 //
 //	client, err := twheeld.New("", "") // TWHEELD and TWHEELD_TOKEN name the daemon and the token
 //	put, err := client.Put(ctx, "mail", twheeld.Task{In: twheeld.Duration(3 * time.Second),
 //		Callback: &twheeld.Callback{URL: "http://127.0.0.1:8000/"}})
 //
-// What twheeld refuses is an *Error with its words. A request is repeated with a growing delay
-// until Client.Deadline has passed, if twheeld cannot be reached, or if it answers 429 or 503. A
-// request whose fate is unknown is repeated unless that could do something twice: a put with
-// IfExists "fail", and a run of a schedule. All methods may be called by several goroutines at a
-// time, and end with their context.
+// If twheeld refuses a request, the error is an *Error with the message of twheeld. If twheeld
+// cannot be reached, or answers 429 or 503, the request is repeated with a growing delay until
+// Client.Deadline has passed. A request whose fate is unknown is repeated as well, except for those
+// that might then be done twice: a put with IfExists "fail", and a run of a schedule. Several
+// goroutines may call the methods at the same time, and each method returns when its context ends.
 package twheeld
 
 import (
@@ -41,13 +41,13 @@ const (
 
 // A Client is made by New. Its fields may be changed before the first request.
 type Client struct {
-	Deadline time.Duration // of a request with its repetitions: 30 s
-	HTTP     *http.Client  // a Timeout in it must be longer than workers wait
+	Deadline time.Duration // of a request and its repetitions; default 30 s
+	HTTP     *http.Client  // its Timeout must be longer than a worker waits
 	base     string
 	token    string
 }
 
-// An Error is what twheeld answered. Its Status is 0 if it did not answer.
+// An Error is an error that twheeld has reported. Its Status is 0 if twheeld did not answer.
 type Error struct {
 	Status     int    `json:"-"`
 	Code       string `json:"code"`
@@ -64,7 +64,8 @@ func (e *Error) Error() string {
 	return "twheeld: " + e.Message
 }
 
-// Passing tells whether a repetition may help: twheeld was away or could not, until the deadline.
+// Passing returns true if a repetition may help: twheeld was unreachable or unable until the
+// deadline.
 func (e *Error) Passing() bool {
 	return e.Status == 0 || e.Status == 429 || e.Status == 503
 }
@@ -84,7 +85,7 @@ type Callback struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// Retry says how often and when a task is repeated that fails.
+// Retry says when and how often a task that fails is repeated.
 type Retry struct {
 	Limit  int      `json:"limit,omitempty"`
 	Base   Duration `json:"base,omitempty"`
@@ -92,7 +93,7 @@ type Retry struct {
 	Jitter *float64 `json:"jitter,omitempty"`
 }
 
-// Late says what becomes of a task that is late: Then is run, skip or dead.
+// Late says what happens to a task that is late: Then is run, skip or dead.
 type Late struct {
 	After Duration `json:"after"`
 	Then  string   `json:"then"`
@@ -114,8 +115,8 @@ type Task struct {
 	Keep     Duration   `json:"keep,omitempty"`
 }
 
-// Put is what became of a task: created, replaced, updated, kept, moved or replayed. In the answer
-// to a batch, Err has what was refused.
+// Put is the result for a task: created, replaced, updated, kept, moved or replayed. In the answer
+// to a batch, Err is set if the task was refused.
 type Put struct {
 	ID      string `json:"id"`
 	State   string `json:"state"`
@@ -142,7 +143,7 @@ type Schedule struct {
 	Task        Task       `json:"task"`
 }
 
-// ScheduleState is how a schedule stands. Next is 0 if no run is left.
+// ScheduleState is the state of a schedule. Next is 0 if no run is left.
 type ScheduleState struct {
 	Name    string `json:"schedule"`
 	Queue   string `json:"queue"`
@@ -153,15 +154,15 @@ type ScheduleState struct {
 	Next    int64  `json:"next"`
 }
 
-// A Run will come: the id of its task, its time in the calendar, and that with the jitter.
+// A Run is a future run: the id of its task, its time in the calendar, and the same with jitter.
 type Run struct {
 	ID  string `json:"id"`
 	At  int64  `json:"at"`
 	Due int64  `json:"due"`
 }
 
-// New makes a client of the daemon at "unix:PATH", "HOST:PORT" or a URL of http or https. What is
-// empty is taken from TWHEELD and TWHEELD_TOKEN.
+// New makes a client of the daemon at "unix:PATH", "HOST:PORT" or a URL with http or https. For
+// empty arguments, it uses TWHEELD and TWHEELD_TOKEN.
 func New(server, token string) (*Client, error) {
 	for _, other := range []string{os.Getenv("TWHEELD"), "127.0.0.1:7733"} {
 		if server == "" {
@@ -188,7 +189,7 @@ func New(server, token string) (*Client, error) {
 		base: u.Scheme + "://" + u.Host + "/v1/queues", token: token}, nil
 }
 
-// once sends a request. Its error is an *Error, or that of the context.
+// once sends a request. Its error is an *Error, or the error of the context.
 func (c *Client) once(ctx context.Context, method, path string, data []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(data))
 	if err != nil {
@@ -225,8 +226,8 @@ func (c *Client) once(ctx context.Context, method, path string, data []byte, out
 	return refused.Error
 }
 
-// call sends a request, and repeats it as the package says. Without repeat, that is only done if
-// twheeld has not done it.
+// call sends a request, and repeats it as the comment on the package says. If repeat is false, it
+// does so only if twheeld has certainly not done it.
 func (c *Client) call(ctx context.Context, method, path string, in, out any, repeat bool) error {
 	var data []byte
 	if in != nil {
@@ -270,7 +271,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// to makes a path of words.
+// to makes a path out of words.
 func to(words ...string) string {
 	path := ""
 	for _, word := range words {
@@ -279,14 +280,14 @@ func to(words ...string) string {
 	return path
 }
 
-// MakeQueue makes a queue, or changes its settings: {"mode": "pull"}, for example.
+// MakeQueue makes a queue or changes its settings, for example {"mode": "pull"}.
 func (c *Client) MakeQueue(ctx context.Context, queue string, settings map[string]any) error {
 	return c.call(ctx, "PUT", to(queue), settings, &struct{}{}, true)
 }
 
-// Put makes a task. A task without an id gets one here, so that it is made once. One with an id
-// is replaced by default, so the repetition of a request of unknown fate may let it run again:
-// with IfExists "keep" it does not.
+// Put makes a task. A task without an id gets one here, so that it is only made once. If there
+// already is a task with the id, it is replaced by default, so if a request of unknown fate is
+// repeated, the task may run again. Set IfExists to "keep" to prevent that.
 func (c *Client) Put(ctx context.Context, queue string, task Task) (Put, error) {
 	puts, err := c.PutAll(ctx, queue, []Task{task})
 	if err == nil && puts[0].Err != nil {
@@ -298,7 +299,7 @@ func (c *Client) Put(ctx context.Context, queue string, task Task) (Put, error) 
 	return puts[0], nil
 }
 
-// PutAll makes many tasks. It returns what became of each, in their order.
+// PutAll makes many tasks. It returns the result for each, in the same order.
 func (c *Client) PutAll(ctx context.Context, queue string, tasks []Task) ([]Put, error) {
 	puts, left := make([]Put, len(tasks)), make([]int, len(tasks))
 	tasks = append([]Task(nil), tasks...)
@@ -359,8 +360,8 @@ func mayPass(e *Error, task Task) bool {
 	return e.Code == "fate_unknown" && task.IfExists != "fail"
 }
 
-// Cancel cancels a task, and returns the state that it was in. After "leased" an attempt that has
-// begun goes on, and is the last; otherwise none begins any more.
+// Cancel cancels a task, and returns the state that it was in. If that was "leased", an attempt
+// that has begun continues and is the last one. Otherwise no attempt begins any more.
 func (c *Client) Cancel(ctx context.Context, queue, id string) (string, error) {
 	var answer struct{ State string }
 	err := c.call(ctx, "DELETE", to(queue, "tasks", id), nil, &answer, true)
@@ -373,7 +374,7 @@ func (c *Client) Move(ctx context.Context, queue, id string, at time.Time) (put 
 	return put, err
 }
 
-// PutSchedule makes a schedule or replaces its definition. The same one again changes nothing.
+// PutSchedule makes a schedule, or replaces its definition. Putting the same one changes nothing.
 func (c *Client) PutSchedule(ctx context.Context, queue, name string, s Schedule) (state ScheduleState, err error) {
 	err = c.call(ctx, "PUT", to(queue, "schedules", name), s, &state, true)
 	return state, err
@@ -385,13 +386,13 @@ func (c *Client) PatchSchedule(ctx context.Context, queue, name string, fields m
 	return state, err
 }
 
-// GetSchedule reads how a schedule stands.
+// GetSchedule reads the state of a schedule.
 func (c *Client) GetSchedule(ctx context.Context, queue, name string) (state ScheduleState, err error) {
 	err = c.call(ctx, "GET", to(queue, "schedules", name), nil, &state, true)
 	return state, err
 }
 
-// Schedules reads all schedules of a queue, by name.
+// Schedules returns all schedules of a queue, sorted by name.
 func (c *Client) Schedules(ctx context.Context, queue string) (all []ScheduleState, err error) {
 	for cursor := "?limit=1000"; ; {
 		var answer struct {
@@ -412,7 +413,7 @@ func (c *Client) DeleteSchedule(ctx context.Context, queue, name string) error {
 	return c.call(ctx, "DELETE", to(queue, "schedules", name), nil, &struct{}{}, true)
 }
 
-// NextRuns returns the runs that will come.
+// NextRuns returns the next runs of a schedule.
 func (c *Client) NextRuns(ctx context.Context, queue, name string, count int) ([]Run, error) {
 	var answer struct{ Next []Run }
 	path := to(queue, "schedules", name, "next") + "?n=" + strconv.Itoa(count)
@@ -420,13 +421,13 @@ func (c *Client) NextRuns(ctx context.Context, queue, name string, count int) ([
 	return answer.Next, err
 }
 
-// RunSchedule runs a schedule once more, now.
+// RunSchedule makes an additional run of a schedule now.
 func (c *Client) RunSchedule(ctx context.Context, queue, name string) (put Put, err error) {
 	err = c.call(ctx, "POST", to(queue, "schedules", name, "run"), nil, &put, false)
 	return put, err
 }
 
-// EnableSchedule lets a schedule make runs, or no more of them.
+// EnableSchedule enables or disables a schedule.
 func (c *Client) EnableSchedule(ctx context.Context, queue, name string, enabled bool) (state ScheduleState, err error) {
 	verb := "enable"
 	if !enabled {

@@ -22,7 +22,7 @@ type Job struct {
 	Bytes    []byte          `json:"payload_base64"`
 }
 
-// A Failure is an error of a handler that says what becomes of its task.
+// A Failure is an error of a handler that says what happens to its task.
 type Failure struct {
 	Err   error
 	Delay time.Duration // until the next attempt; 0: the retry settings of the task decide
@@ -32,7 +32,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Reserve takes up to limit tasks that are due. It waits for the first one, and may return none.
+// Reserve reserves up to limit tasks that are due. It waits for the first one, and may return none.
 func (c *Client) Reserve(ctx context.Context, queue string, limit int, lease, wait time.Duration) ([]*Job, error) {
 	var answer struct{ Tasks []*Job }
 	err := c.call(ctx, "POST", to(queue, "reserve"), map[string]any{
@@ -43,24 +43,24 @@ func (c *Client) Reserve(ctx context.Context, queue string, limit int, lease, wa
 	return answer.Tasks, err
 }
 
-// report returns false for a task whose lease is over.
+// report returns false if the lease of the task has ended.
 func (c *Client) report(ctx context.Context, verb string, j *Job, item map[string]any) (bool, error) {
 	item["id"], item["token"] = j.ID, j.Token
 	err := c.call(ctx, "POST", to(j.Queue, verb), map[string]any{"tasks": []any{item}}, &struct{}{}, true)
 	var e *Error
 	if errors.As(err, &e) && e.Status == 410 {
-		// Stale behind a report whose fate is unknown: that one has been applied.
+		// If an earlier report had an unknown fate, it was applied, which made this one stale.
 		return e.Repeated && verb != "extend", nil
 	}
 	return err == nil, err
 }
 
-// Ack reports success. False: the lease was over, so the task may run again.
+// Ack reports success. It returns false if the lease had ended, so that the task may run again.
 func (c *Client) Ack(ctx context.Context, j *Job) (bool, error) {
 	return c.report(ctx, "ack", j, map[string]any{})
 }
 
-// Nack reports failure. A *Failure in err says more.
+// Nack reports failure. If err is a *Failure, it decides what happens to the task.
 func (c *Client) Nack(ctx context.Context, j *Job, err error) (bool, error) {
 	item := map[string]any{"error": err.Error()}
 	var f *Failure
@@ -82,7 +82,8 @@ func (c *Client) Release(ctx context.Context, j *Job) (bool, error) {
 	return c.report(ctx, "release", j, map[string]any{})
 }
 
-// heartbeat extends the lease each third of it. It calls lost when others may have the task.
+// heartbeat extends the lease after each third of it. If another worker may have the task, it calls
+// lost.
 func (c *Client) heartbeat(ctx context.Context, j *Job, lease time.Duration, lost func()) {
 	for sleep(ctx, lease/3) == nil {
 		if held, err := c.Extend(ctx, j, lease); err == nil && !held {
@@ -92,9 +93,10 @@ func (c *Client) heartbeat(ctx context.Context, j *Job, lease time.Duration, los
 	}
 }
 
-// Work hands each task to handle until the context ends, and extends its lease meanwhile. The
-// context of handle ends when the lease is lost, and when that of Work does. A task whose handler
-// returns an error is repeated. Work outlives outages, and returns nil when its context has ended.
+// Work passes each task to handle until the context ends, and extends the lease of the task in the
+// meantime. The context of handle ends when the lease is lost or the context of Work ends. If
+// handle returns an error, the task is repeated. Work continues after outages of twheeld, and returns nil
+// when its context has ended.
 func (c *Client) Work(ctx context.Context, queue string, lease time.Duration, handle func(context.Context, *Job) error) error {
 	for ctx.Err() == nil {
 		jobs, err := c.Reserve(ctx, queue, 1, lease, 20*time.Second)
@@ -120,7 +122,7 @@ func (c *Client) handle(ctx context.Context, j *Job, lease time.Duration, handle
 	go c.heartbeat(beat, j, lease, lost)
 	failed := handle(alive, j)
 	done()
-	// The report is made even if Work ends.
+	// Send the report even if Work ends.
 	var err error
 	if failed == nil {
 		_, err = c.Ack(context.Background(), j)

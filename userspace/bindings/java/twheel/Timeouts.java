@@ -4,12 +4,13 @@ package twheel;
 import java.util.Arrays;
 
 /**
- * The timeouts that are in a wheel, by their numbers. A number is given out again when its timeout
- * has been taken, which happens once: by whoever reads the event, or deletes the timer before.
+ * The timeouts that are in a wheel, by their numbers. A number can be used again once its timeout
+ * has been taken. A timeout is taken by the thread that reads its event, or by the one that deletes
+ * its timer before there is an event.
  */
 final class Timeouts {
     private TwheelTimer.Wheeled[] timeouts = {};
-    // Of each number that is free, the next one, or -1.
+    // The next free number after each free number, or -1.
     private int[] next = {};
     private int free = -1;
 

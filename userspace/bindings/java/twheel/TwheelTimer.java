@@ -23,12 +23,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A Netty timer on a wheel of libtwheel, in place of HashedWheelTimer. A task is never early,
- * and about a tick late. One thread waits and runs the tasks, and it does not wake up while
- * nothing is due. newTimeout(), cancel() and stop() can be called from any thread.
+ * A Netty timer on a wheel of libtwheel, which replaces HashedWheelTimer. A task is never early,
+ * and at most about a tick late. One thread waits for the timeouts and runs the tasks, and it does
+ * not wake up while nothing is due. Any thread can call newTimeout(), cancel() and stop().
  *
- * <p>The wheel itself is closed when neither the timer nor a timeout of it can be reached any
- * more, because a timeout may be canceled after stop().
+ * <p>Because a timeout may be canceled after stop(), the wheel itself is only closed once neither
+ * the timer nor any of its timeouts can be reached.
  */
 public final class TwheelTimer implements Timer {
     private static final InternalLogger LOGGER =
@@ -68,7 +68,7 @@ public final class TwheelTimer implements Timer {
         this(Executors.defaultThreadFactory());
     }
 
-    /** The same, whose thread comes from the factory. */
+    /** A timer with the same tick, whose thread is made by the factory. */
     public TwheelTimer(ThreadFactory threadFactory) {
         this(threadFactory, 0, TimeUnit.NANOSECONDS, 0);
     }
@@ -79,8 +79,8 @@ public final class TwheelTimer implements Timer {
      * @param threadFactory makes the thread that runs the tasks
      * @param tickDuration the resolution; 0 for the default
      * @param unit of tickDuration
-     * @param maxPendingTimeouts newTimeout() throws RejectedExecutionException beyond this; 0
-     *     or negative for no limit but that of the wheel, which is 16,777,215
+     * @param maxPendingTimeouts newTimeout() throws RejectedExecutionException beyond this; with 0
+     *     or less, only the limit of the wheel applies, which is 16,777,215
      */
     public TwheelTimer(
             ThreadFactory threadFactory,
@@ -97,7 +97,7 @@ public final class TwheelTimer implements Timer {
         CLEANER.register(this, () -> Wheel.close(opened));
     }
 
-    /** Starts the thread. newTimeout() does this, too. */
+    /** Starts the thread. newTimeout() does this as well. */
     public void start() {
         if (state.compareAndSet(INIT, STARTED)) {
             worker.start();
@@ -132,7 +132,7 @@ public final class TwheelTimer implements Timer {
                 throw e;
             }
         } catch (RuntimeException | Error e) {
-            // An Error is that of a thread that cannot be started, for example.
+            // There can be an Error, for example if the thread cannot be started.
             pending.decrementAndGet();
             throw e;
         } finally {
@@ -201,8 +201,8 @@ public final class TwheelTimer implements Timer {
     }
 
     /**
-     * A timeout. Whoever changes its state deletes it from the wheel, and takes it out of
-     * timeouts if no event will come. Otherwise whoever reads the event does that.
+     * A timeout. The thread that changes its state deletes it from the wheel, and also takes it
+     * out of timeouts, unless an event was read. In that case, the reader does the latter.
      */
     static final class Wheeled extends AtomicInteger implements Timeout {
         private static final long serialVersionUID = 1;
@@ -212,7 +212,7 @@ public final class TwheelTimer implements Timer {
 
         private final transient TwheelTimer timer;
         private final transient TimerTask task;
-        // Both are set before the wheel can have an event of this; id by Wheel.add().
+        // Both are set before there can be an event of this timeout; Wheel.add() sets id.
         private volatile long id;
         private volatile int number;
 

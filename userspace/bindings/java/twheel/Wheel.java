@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 package twheel;
 
-/** What wheel.c has of libtwheel. A wheel is an address. */
+/** The functions of libtwheel that wheel.c offers. A wheel is an address. */
 final class Wheel {
     static {
         System.loadLibrary("twheel-jni");
@@ -16,10 +16,10 @@ final class Wheel {
 
     static native void close(long wheel);
 
-    /** Arms a timer for the timeout of this number, whose field id it sets before that. */
+    /** Arms a timer for the timeout with this number, after it has set the id of the timeout. */
     static native void add(long wheel, long delayNanos, int number, Object timeout);
 
-    /** Deletes a timer. Returns whether no event of it has been read, nor will be. */
+    /** Deletes a timer. Returns true if no event of it has been read or ever will be. */
     static native boolean delete(long wheel, long id);
 
     /** Waits for an event or for wake(). */
@@ -30,6 +30,6 @@ final class Wheel {
     /** Puts the numbers of timeouts that have expired into the array. Returns how many. */
     static native int read(long wheel, int[] numbers);
 
-    /** Lets all timers expire. */
+    /** Makes all timers expire now. */
     static native void drain(long wheel);
 }

@@ -1,6 +1,6 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0
-// php idle_server.php [SECONDS]: echoes what it gets, and kicks who is silent. Prints its port.
+// php idle_server.php [SECONDS]: echoes what clients send, and kicks silent ones. Prints its port.
 
 declare(strict_types=1);
 
@@ -29,7 +29,7 @@ while (true) {
             $ids[$id] = $timers->add($timeout, $close, [$id], false);
         } elseif ($key >= 0 && ($text = (string) @fread($socket, 8192)) !== '') {
             $timers->restart($ids[$key]);
-            // A client that does not read what it gets back is closed.
+            // Close the connection of a client that does not read the echo.
             @fwrite($socket, $text) === strlen($text) || $close($key);
         } elseif ($key >= 0 && feof($socket)) {
             $close($key);

@@ -10,8 +10,8 @@
             for event in wheel.read():
                 print(event.timer.data)
 
-twheel.aio has timeouts for asyncio. Delays are seconds, as elsewhere in Python. Names that
-end in _ns are whole nanoseconds.
+twheel.aio provides timeouts for asyncio. Delays are in seconds, as elsewhere in Python, and
+names that end in _ns mean whole nanoseconds.
 """
 import errno
 import itertools
@@ -40,11 +40,11 @@ _list = list
 
 
 class ClosedError(RuntimeError):
-    """The wheel or the timer has ended."""
+    """The wheel is closed, or the timer has been deleted."""
 
 
 class Event(NamedTuple):
-    """A timer has expired. expired_ns less deadline_ns is how late."""
+    """A timer has expired. expired_ns minus deadline_ns is its lateness."""
 
     timer: "Timer"
     deadline_ns: int
@@ -53,7 +53,7 @@ class Event(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a wheel is: see twheel(4)."""
+    """The properties of a wheel: see twheel(4)."""
 
     features: int
     tick_ns: int
@@ -67,7 +67,7 @@ class Info(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What a wheel has done so far: see twheel(4)."""
+    """The statistics of a wheel: see twheel(4)."""
 
     armed: int
     unread: int
@@ -89,7 +89,7 @@ class Stats(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What arming has cost this process in system calls: see libtwheel(3)."""
+    """How many system calls arming has cost this process: see libtwheel(3)."""
 
     kicks: int
     refills: int
@@ -106,7 +106,7 @@ class Listed(NamedTuple):
 
 
 class Timer:
-    """A timer of Wheel.add(). It belongs to the program until delete()."""
+    """A timer that Wheel.add() has made. You own it until you call delete()."""
 
     __slots__ = ("data", "_wheel", "_key", "_id")
 
@@ -118,7 +118,7 @@ class Timer:
 
     @property
     def id(self) -> int:
-        """The id that libtwheel has for it."""
+        """The id of the timer in libtwheel."""
         return self._id
 
     def _live_id(self) -> int:
@@ -133,24 +133,24 @@ class Timer:
         return got > 0
 
     def set(self, delay: float) -> bool:
-        """Arms the timer, or moves it: it expires in so many seconds.
+        """Arms the timer, or moves it, so that it expires after this many seconds.
 
-        Returns True if an arming was ended, whose event will not be read. If False, its
-        event may be in the list that you are going through.
+        Returns True if the timer was armed, and then that event will never come. If this
+        returns False, the event may be in the list that you are processing.
         """
         return self._result(lib.twheel_set(self._wheel._c, self._live_id(),
                                            self._wheel._deadline(delay)))
 
     def set_ns(self, deadline_ns: int) -> bool:
-        """As set(), with a deadline on the clock of the wheel."""
+        """Like set(), but with a deadline on the clock of the wheel."""
         return self._result(lib.twheel_set(self._wheel._c, self._live_id(), deadline_ns))
 
     def clear(self) -> bool:
-        """Disarms the timer and keeps it. Returns as set()."""
+        """Disarms the timer and keeps it. Returns the same as set()."""
         return self._result(lib.twheel_clear(self._wheel._c, self._live_id()))
 
     def delete(self) -> bool:
-        """Disarms the timer and gives it back. Returns as set(); False for the second time."""
+        """Deletes the timer. Returns the same as set(), or False if it was deleted before."""
         timers = self._wheel._timers
         self._wheel._c
         # Only one thread gets it.
@@ -166,7 +166,7 @@ class Timer:
 
 
 class Wheel:
-    """A timing wheel: the kernel's, or one in this process.
+    """A timing wheel: the kernel's, or one inside this process.
 
     Any thread may call any method at any time. While a thread clears or deletes a timer, no
     other thread may change that timer. After close() each method raises ClosedError. In a
@@ -180,7 +180,7 @@ class Wheel:
 
     def __init__(self, backend: Optional[str] = None, *, clock: str = "monotonic",
                  tick_ns: int = 0, slack_ns: int = 0, max_timers: int = 0) -> None:
-        """Opens a wheel. backend is "kernel" or "inprocess"; None takes either.
+        """Opens a wheel. backend is "kernel" or "inprocess", or None to accept either.
 
         clock is "monotonic", "realtime", "boottime" or "tai". 0 means the default.
         """
@@ -208,7 +208,7 @@ class Wheel:
     def from_fd(cls, fd: int) -> "Wheel":
         """Uses a kernel wheel that another process has opened.
 
-        The descriptor was inherited or passed over a socket. It belongs to the wheel then.
+        The descriptor was inherited, or received over a socket. The wheel takes it over.
         """
         out = ffi.new("struct twheel **")
         wheel = cls.__new__(cls)
@@ -232,23 +232,23 @@ class Wheel:
 
     @property
     def closed(self) -> bool:
-        """Whether close() was called."""
+        """True after close()."""
         try:
             return not self._c
         except ClosedError:
             return True
 
     def close(self) -> None:
-        """Ends the wheel and its timers. Threads that wait get a ClosedError.
+        """Closes the wheel and deletes its timers. Threads that wait get a ClosedError.
 
-        If another thread is in a call, the wheel ends when that returns.
+        If another thread is in a call, the wheel is only closed when that call returns.
         """
         try:
             wheel = self._c
             del self._c
         except (AttributeError, ClosedError):
             return
-        # A thread that comes later finds no _c.
+        # A thread that calls a method later finds no _c.
         if self._waiters:
             lib.twheel_wake(wheel)
         self._timers.clear()
@@ -267,13 +267,13 @@ class Wheel:
 
     @property
     def backend(self) -> str:
-        """Whose wheel it is: "kernel" or "inprocess"."""
+        """Which wheel this is: "kernel" or "inprocess"."""
         name: bytes = ffi.string(lib.twheel_backend(self._c))
         return name.decode()
 
     @property
     def backend_reason(self) -> str:
-        """Why it is not the kernel's wheel; empty if it is."""
+        """Why this is not the kernel's wheel; empty if it is."""
         reason: bytes = ffi.string(lib.twheel_backend_reason(self._c))
         return reason.decode()
 
@@ -286,15 +286,15 @@ class Wheel:
         return NEVER if ns == NEVER else min(NEVER, time.clock_gettime_ns(self._clock) + ns)
 
     def add(self, delay: float, data: Any = None) -> Timer:
-        """Makes a timer that expires in so many seconds. Infinity: not until set()."""
+        """Makes a timer that expires after this many seconds; with infinity, only after set()."""
         return self.add_ns(self._deadline(delay), data)
 
     def add_ns(self, deadline_ns: int, data: Any = None) -> Timer:
-        """As add(), with a deadline on the clock of the wheel."""
+        """Like add(), but with a deadline on the clock of the wheel."""
         self._c
         out = ffi.new("uint64_t *")
         timer = Timer(self, next(self._keys), data)
-        # Before it is armed, because another thread may read its event at once.
+        # Do this before it is armed, because another thread may read its event at once.
         self._timers[timer._key] = timer
         try:
             err = lib.twheel_add(self._c, deadline_ns, timer._key, out)
@@ -307,9 +307,9 @@ class Wheel:
         return timer
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """Waits until there may be something to read. False: the time is up.
+        """Waits until there may be something to read. Returns False if the time is up.
 
-        True also means that wake() was called. So an empty read() is normal.
+        It also returns True after wake(), so it is normal that read() then returns nothing.
         """
         until = None if timeout is None else time.monotonic_ns() + to_ns(timeout)
         got = -errno.EINTR
@@ -325,7 +325,7 @@ class Wheel:
         finally:
             self._waiters.pop()
             self._tell_others(wheel)
-            # So that a traceback does not keep the wheel.
+            # Otherwise a traceback would keep the wheel alive.
             del wheel
         self._c
         if got < 0:
@@ -333,22 +333,21 @@ class Wheel:
         return bool(got)
 
     def _tell_others(self, wheel: Any) -> None:
-        # A read takes the wake of close() away.
+        # A read may have consumed the wake of close().
         if self._waiters and wheel and self.closed:
             lib.twheel_wake(wheel)
 
     def wake(self) -> None:
-        """Ends a wait() of another thread. If none waits, the next one returns at once."""
+        """Ends a wait() of another thread. If no thread waits, the next wait() returns at once."""
         err = lib.twheel_wake(self._c)
         if err:
             fail(err)
 
     def read(self, n: int = 256) -> List[Event]:
-        """Takes up to n events, in the order of their ticks. Never waits.
+        """Returns up to n events, in the order of their ticks, without waiting.
 
-        Events of deleted timers are left out, and so are those of other processes. A
-        later event of the list may be of a timer that you delete or move while you go
-        through it.
+        Events of deleted timers and of other processes are left out. While you process the
+        list, you may delete or move the timer of a later event, which is then stale.
         """
         events = ffi.new("struct twheel_event[]", n)
         wheel = self._c
@@ -368,9 +367,9 @@ class Wheel:
         return taken
 
     def drain(self, mode: str) -> int:
-        """Ends every arming. "expire": they can be read now; "cancel": they are gone.
+        """Ends every arming. With "expire", all can be read now; with "cancel", none comes.
 
-        The timers stay. Returns how many armings were ended.
+        The timers themselves stay. Returns how many armings this ended.
         """
         got = lib.twheel_drain(self._c, _DRAIN[mode])
         if got < 0:
@@ -378,7 +377,7 @@ class Wheel:
         return int(got)
 
     def list(self) -> Iterator[Listed]:
-        """The timers of the wheel, also those of other processes."""
+        """Lists the timers of the wheel, including those of other processes."""
         cursor = ffi.new("uint32_t *")
         timers = ffi.new("struct twheel_timer[]", 256)
         while True:
@@ -391,7 +390,7 @@ class Wheel:
                 yield Listed(t.id, t.user_data, t.deadline_ns, _STATES[t.state])
 
     def info(self) -> Info:
-        """What the wheel is."""
+        """Returns the properties of the wheel."""
         out = ffi.new("struct twheel_info *")
         err = lib.twheel_info(self._c, out)
         if err:
@@ -399,7 +398,7 @@ class Wheel:
         return Info(*(getattr(out, name) for name in Info._fields))
 
     def stats(self) -> Stats:
-        """What the wheel has done so far."""
+        """Returns the statistics of the wheel."""
         out = ffi.new("struct twheel_stats *")
         err = lib.twheel_stats(self._c, out)
         if err:
@@ -408,7 +407,7 @@ class Wheel:
         return Stats._make([*counts, _list(out.lateness)])
 
     def usage(self) -> Usage:
-        """What arming has cost this process in system calls."""
+        """Returns how many system calls arming has cost this process."""
         out = ffi.new("struct twheel_usage *", {"size": ffi.sizeof("struct twheel_usage")})
         err = lib.twheel_usage(self._c, out)
         if err:
@@ -420,6 +419,6 @@ class Wheel:
 
 
 def runtime_version() -> str:
-    """The version of the library that runs."""
+    """Returns the version of the library that is loaded."""
     version: bytes = ffi.string(lib.twheel_version())
     return version.decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""The functions of libtwheel, by cffi in ABI mode: no compiler is needed.
+"""The functions of libtwheel, through cffi in ABI mode, which needs no compiler.
 
 CDEF repeats libtwheel.h and <libtwheel/twheel.h>. tests/test_cdef.py compares it with them.
 """
@@ -138,14 +138,14 @@ int twheel_drain(struct twheel *wheel, unsigned int mode);
 
 ffi = FFI()
 ffi.cdef(CDEF)
-# NODELETE, because a wheel may be closed when the interpreter has dropped this module.
+# NODELETE, because a wheel may be closed after the interpreter has dropped this module.
 lib: Any = ffi.dlopen("libtwheel.so.0", ffi.RTLD_NOW | ffi.RTLD_NODELETE)
 
 NEVER = 2**64 - 1
 
 
 def fail(err: int, path: Optional[str] = None) -> NoReturn:
-    """Raises the OSError of a negative errno, for -ECHILD a ChildProcessError."""
+    """Raises the OSError for a negative errno, which for -ECHILD is a ChildProcessError."""
     raise OSError(-err, os.strerror(-err), path)
 
 
@@ -153,13 +153,13 @@ def to_ns(seconds: float) -> int:
     """Rounds up, so that a deadline is never early. Infinity is NEVER."""
     if seconds <= 0:
         return 0
-    # What is not a number is a ValueError.
+    # A value that is not a number raises ValueError.
     return NEVER if seconds > 1e10 else min(NEVER, math.ceil(seconds * 1e9))
 
 
 def own(pointer: Any) -> Any:
-    """Has the wheel closed when the last reference is gone.
+    """Makes sure that the wheel is closed once there is no reference to it.
 
-    A call under way in another thread has one, so a wheel is never closed under a call.
+    Each call holds a reference, so a wheel is never closed while another thread is in a call.
     """
     return ffi.gc(pointer, lib.twheel_close)

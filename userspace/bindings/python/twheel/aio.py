@@ -7,8 +7,8 @@
     async with timeouts.timeout(5):
         await something()
 
-A callback is called in the loop, as those of loop.call_later() are. Nothing here is for other
-threads than the loop's.
+The loop calls a callback as it calls those of loop.call_later(). Use all of this only in the
+thread of the loop.
 """
 import asyncio
 import contextvars
@@ -43,12 +43,12 @@ def _after(delay: int) -> int:
     return min(NEVER, _now() + delay)
 
 
-# As many frames as asyncio keeps in its debug mode.
+# asyncio keeps the same number of frames in its debug mode.
 _DEBUG_FRAMES = 10
 
 
 class TimerHandle:
-    """What call_later() returns. asyncio.TimerHandle, with restart() and reschedule()."""
+    """Returned by call_later(): an asyncio.TimerHandle with restart() and reschedule()."""
 
     __slots__ = ("_timeouts", "_id", "_deadline", "_when", "_delay", "_callback", "_args",
                  "_context", "_cancelled", "_source_traceback")
@@ -70,10 +70,10 @@ class TimerHandle:
         self._cancelled = False
 
     def restart(self, delay: Optional[float] = None) -> None:
-        """Lets the delay begin anew, and changes it if one is given.
+        """Starts the delay again, and changes it if you pass one.
 
-        This is one atomic instruction and the overhead of Python. It also arms a timer whose
-        callback was called. RuntimeError: it was canceled.
+        This takes one atomic instruction, plus the overhead of Python. It also arms a timer
+        whose callback was called. It raises RuntimeError if the timer was canceled.
         """
         if delay is not None:
             self._delay = to_ns(delay)
@@ -88,7 +88,7 @@ class TimerHandle:
         self._deadline = deadline
 
     def reschedule(self, when: float) -> None:
-        """As restart(), with a time of the loop's clock."""
+        """Like restart(), but with a time on the clock of the loop."""
         self._move(self._timeouts._on_wheel(when))
         self._when = when
 
@@ -107,7 +107,7 @@ class TimerHandle:
         self._deadline = deadline
 
     def cancel(self) -> None:
-        """The callback will not be called. To cancel again does nothing."""
+        """Prevents the call of the callback. A second call does nothing."""
         if not self._cancelled:
             self._timeouts._drop(self)
             self._end()
@@ -115,16 +115,16 @@ class TimerHandle:
     def _end(self) -> None:
         self._id = 0
         self._cancelled = True
-        # So that they are not kept alive.
+        # Do not keep these alive.
         self._callback = None
         self._args = ()
 
     def cancelled(self) -> bool:
-        """Whether it was canceled, or its Timeouts closed."""
+        """True if the timer was canceled, or its Timeouts were closed."""
         return self._cancelled
 
     def when(self) -> float:
-        """The time of the loop's clock at which the callback is due."""
+        """Returns the time on the clock of the loop at which the callback is due."""
         return self._timeouts._on_loop(self._deadline) if self._when is None else self._when
 
     def _run(self) -> None:
@@ -177,7 +177,7 @@ _innermost: "contextvars.ContextVar[Optional[Timeout]]" = contextvars.ContextVar
 
 
 class Timeout:
-    """What timeout() returns. asyncio.Timeout, with restart()."""
+    """Returned by timeout(): an asyncio.Timeout with restart()."""
 
     __slots__ = ("_timeouts", "_when", "_state", "_handle", "_task", "_cancelling", "_outer")
 
@@ -191,19 +191,19 @@ class Timeout:
         self._outer: Optional[Timeout] = None
 
     def when(self) -> Optional[float]:
-        """The deadline on the loop's clock, or None."""
+        """Returns the deadline on the clock of the loop, or None."""
         return self._when
 
     def expired(self) -> bool:
-        """Whether the deadline came while the block ran."""
+        """True if the deadline passed while the block was running."""
         return self._state in (_State.EXPIRING, _State.EXPIRED)
 
     def restart(self, delay: float) -> None:
-        """The block has so many seconds from now on."""
+        """Gives the block this many seconds from now on."""
         self.reschedule(self._timeouts._loop.time() + delay)
 
     def reschedule(self, when: Optional[float]) -> None:
-        """Changes the deadline. None: there is none."""
+        """Changes the deadline, or removes it if you pass None."""
         if self._state is not _State.ENTERED:
             raise RuntimeError(f"Cannot change state of {self._state.value} Timeout")
         if self._handle and when is not None:
@@ -275,10 +275,10 @@ class Timeout:
 
 
 class Timeouts:
-    """The timeouts of a loop. It has a wheel of its own.
+    """The timeouts of a loop, on their own wheel.
 
-    After close() call_later() and the like raise ClosedError, and no callback is called. In a
-    forked child they raise ChildProcessError.
+    After close(), methods such as call_later() raise ClosedError, and no callback is called. In
+    a forked child, they raise ChildProcessError.
     """
 
     # As in Wheel, _c is absent when this is closed.
@@ -288,10 +288,10 @@ class Timeouts:
 
     def __init__(self, loop: Optional[asyncio.AbstractEventLoop] = None, *,
                  backend: Optional[str] = None, tick_ns: int = 0, max_timers: int = 0) -> None:
-        """Opens a wheel in a loop, the running one by default. The rest is as for Wheel."""
+        """Opens a wheel in a loop, by default the running one. See Wheel for the rest."""
         self._loop = loop or asyncio.get_running_loop()
-        # The clock of asyncio's own loops is the wheel's. Another loop may count from another
-        # origin, or in whole milliseconds.
+        # The loops of asyncio have the same clock as the wheel. Another loop may count from
+        # another origin, or in whole milliseconds.
         self._exact = (getattr(self._loop.time, "__func__", None) is asyncio.BaseEventLoop.time)
         self._wheel = Wheel(backend, tick_ns=tick_ns, max_timers=max_timers)
         # In the wheel, by id; and expired, to be called in this order.
@@ -313,7 +313,7 @@ class Timeouts:
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any,
                    context: Optional[contextvars.Context] = None) -> TimerHandle:
-        """Calls callback(*args) in so many seconds. As loop.call_later()."""
+        """Calls callback(*args) after this many seconds, like loop.call_later()."""
         ns = to_ns(delay)
         deadline = _after(ns)
         handle = TimerHandle(self, deadline, ns, callback, args, context)
@@ -323,7 +323,7 @@ class Timeouts:
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any,
                 context: Optional[contextvars.Context] = None) -> TimerHandle:
-        """Calls callback(*args) at a time of the loop's clock. As loop.call_at()."""
+        """Calls callback(*args) at a time on the clock of the loop, like loop.call_at()."""
         deadline = self._on_wheel(when)
         handle = TimerHandle(self, deadline, max(0, deadline - _now()), callback, args, context)
         handle._when = when
@@ -332,19 +332,19 @@ class Timeouts:
         return handle
 
     def timeout(self, delay: Optional[float]) -> Timeout:
-        """An asynchronous context manager. As asyncio.timeout()."""
+        """Returns an asynchronous context manager, like asyncio.timeout()."""
         return Timeout(self, None if delay is None else self._loop.time() + delay)
 
     def timeout_at(self, when: Optional[float]) -> Timeout:
-        """As asyncio.timeout_at()."""
+        """Returns an asynchronous context manager, like asyncio.timeout_at()."""
         return Timeout(self, when)
 
     def _on_wheel(self, when: float) -> int:
-        """A time of the loop's clock on the wheel's, in nanoseconds. It is never rounded down."""
+        """Converts a time of the loop to one of the wheel, in nanoseconds, and rounds it up."""
         return to_ns(when) if self._exact else _after(to_ns(when - self._loop.time()))
 
     def _on_loop(self, deadline: int) -> float:
-        """A time of the wheel's clock on the loop's."""
+        """Converts a time of the wheel to one of the loop."""
         if deadline == NEVER:
             return float("inf")
         if self._exact:
@@ -353,7 +353,7 @@ class Timeouts:
 
     def _check(self, handle: TimerHandle, method: str) -> None:
         """Refuses what asyncio refuses, and in its debug mode remembers who made the timer."""
-        # Of a wheel that is closed, or was never opened, this is the error.
+        # If the wheel is closed, or was never opened, this raises the error.
         self._c
         loop = self._loop
         if loop.is_closed():
@@ -376,7 +376,7 @@ class Timeouts:
 
     def _arm(self, handle: TimerHandle, deadline: int) -> None:
         if deadline <= _now():
-            # Those that are due already come first.
+            # Timers that are already due come first.
             self._collect()
             handle._deadline = deadline
             self._due[handle] = None
@@ -390,7 +390,7 @@ class Timeouts:
         self._handles[handle._id] = handle
 
     def _drop(self, handle: TimerHandle) -> None:
-        """Takes a timer out of the wheel, or out of what the loop will call."""
+        """Removes a timer from the wheel, or from what the loop is going to call."""
         if handle._id:
             got = _del(self._c, handle._id)
             if got < 0:
@@ -441,7 +441,7 @@ class Timeouts:
                 handle = self._handles.pop(event[0], None)
                 if handle:
                     due.append(handle)
-        # The wheel has the order of ticks.
+        # The wheel only sorts by ticks.
         due.sort(key=_by_deadline)
         for handle in due:
             _del(self._c, handle._id)
@@ -450,17 +450,17 @@ class Timeouts:
 
     @property
     def closed(self) -> bool:
-        """Whether close() was called."""
+        """True after close()."""
         try:
             return not self._c
         except ClosedError:
             return True
 
     def close(self) -> None:
-        """Cancels what is pending and ends the wheel."""
+        """Cancels all pending callbacks and closes the wheel."""
         if self.closed:
             return
-        # A forked child shares the epoll of its parent's loop.
+        # A forked child shares the epoll instance of its parent's loop.
         if self._pid == os.getpid() and not self._loop.is_closed():
             self._loop.remove_reader(self._wheel.fileno())
         for handle in (*self._handles.values(), *self._due):
@@ -482,28 +482,28 @@ class Timeouts:
 
     @property
     def backend(self) -> str:
-        """Whose wheel it is: "kernel" or "inprocess"."""
+        """Which wheel this is: "kernel" or "inprocess"."""
         self._c
         return self._wheel.backend
 
     @property
     def backend_reason(self) -> str:
-        """As Wheel.backend_reason."""
+        """The same as Wheel.backend_reason."""
         self._c
         return self._wheel.backend_reason
 
     def stats(self) -> Stats:
-        """As Wheel.stats()."""
+        """Returns the same as Wheel.stats()."""
         self._c
         return self._wheel.stats()
 
     def usage(self) -> Usage:
-        """As Wheel.usage()."""
+        """Returns the same as Wheel.usage()."""
         self._c
         return self._wheel.usage()
 
     def __len__(self) -> int:
-        """How many callbacks are pending."""
+        """Returns how many callbacks are pending."""
         return len(self._handles) + len(self._due)
 
     def __bool__(self) -> bool:

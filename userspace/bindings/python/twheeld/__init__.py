@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""A client of twheeld: tasks, schedules and workers. It needs the standard library alone.
+"""A client of twheeld: tasks, schedules and workers. It only needs the standard library.
 
     client = twheeld.Client()           # TWHEELD and TWHEELD_TOKEN name the daemon and the token
     client.put("mail", id="hello", delay=3, url="http://127.0.0.1:8000/")
     client.work("jobs", handle)         # calls handle(task) for each task that is due
 
-Durations are seconds, and times are Unix milliseconds or datetimes with a time zone. What
-twheeld refuses is an Error with its words. A request is repeated with a growing delay until the
-deadline of the client has passed, if twheeld cannot be reached, or if it answers 429 or 503. A
-request whose fate is unknown is repeated unless that could do something twice: a put with
-if_exists "fail", and a run of a schedule. Several threads may use a client at the same time.
+Durations are in seconds, and times are Unix milliseconds or datetimes with a time zone. If
+twheeld refuses a request, this raises an Error with the message of twheeld. If twheeld cannot be
+reached, or answers 429 or 503, the request is repeated with a growing delay until the deadline of
+the client has passed. A request whose fate is unknown is repeated as well, except for those that
+might then be done twice: a put with if_exists "fail", and a run of a schedule. Several threads
+may use a client at the same time.
 """
 import base64
 import datetime
@@ -34,12 +35,12 @@ Time = Union[int, datetime.datetime]
 # Delays between repetitions, in seconds: the first one, and the longest.
 _PAUSE, _PAUSE_MAX = 0.1, 5.0
 _BATCH = 1000
-# Errors of one task in a batch that a repetition may cure.
+# Errors of one task of a batch after which it is worth trying again.
 _PASSING = ("store_down", "store_full", "busy", "stopping", "queue_full", "fate_unknown")
 
 
 class Error(Exception):
-    """What twheeld answered. The status is 0 if it did not answer."""
+    """An error that twheeld has reported. The status is 0 if it did not answer."""
 
     def __init__(self, status: int, code: str, message: str, culprit: Optional[str] = None):
         super().__init__(f"{culprit}: {message}" if culprit else message)
@@ -48,15 +49,15 @@ class Error(Exception):
 
 
 class Unavailable(Error):
-    """Not done, or with the code "fate_unknown" perhaps done, when the deadline passed."""
+    """The deadline passed. With the code "fate_unknown", the request may have been done."""
 
 
 class Dead(Exception):
-    """Raised by a handler: the task gets no further attempt."""
+    """Raised by a handler if the task should get no further attempt."""
 
 
 class Retry(Exception):
-    """Raised by a handler: the next attempt begins after this many seconds."""
+    """Raised by a handler to begin the next attempt after this many seconds."""
 
     def __init__(self, delay: float, reason: str = ""):
         super().__init__(reason or f"again in {delay} s")
@@ -72,7 +73,7 @@ class _PutBase(TypedDict):
 
 
 class Put(_PutBase, total=False):
-    """What became of a task: created, replaced, updated, kept, moved or replayed."""
+    """The result for a task: created, replaced, updated, kept, moved or replayed."""
     was: str
 
 
@@ -112,8 +113,8 @@ def task(*, id: Optional[str] = None, at: Optional[Time] = None, delay: Optional
          headers: Optional[Dict[str, str]] = None, payload: Any = None,
          retry: Optional[Json] = None, timeout: Optional[float] = None,
          late: Optional[Json] = None, keep: Optional[float] = None) -> Json:
-    """The fields of a task for put_all() or the template of a schedule. A payload of bytes is
-    stored as it is, any other one as JSON. openapi.yaml has "retry" and "late"."""
+    """The fields of a task, for put_all() or for the template of a schedule. A payload of bytes
+    is stored as it is, any other one as JSON. openapi.yaml describes "retry" and "late"."""
     is_bytes = isinstance(payload, bytes)
     callback = _present({"url": url, "method": method, "headers": headers})
     return _present({
@@ -125,7 +126,7 @@ def task(*, id: Optional[str] = None, at: Optional[Time] = None, delay: Optional
 
 
 def _named(fields: Json) -> Json:
-    """The task with an id, which makes it safe to repeat."""
+    """Gives the task an id, so that the request can be repeated safely."""
     return fields if "id" in fields else {**fields, "id": uuid.uuid4().hex, "if_exists": "keep"}
 
 
@@ -141,7 +142,7 @@ class _Unix(http.client.HTTPConnection):
 
 
 class Client:
-    """The daemon at a server: "unix:/PATH", "HOST:PORT" or a URL with http or https."""
+    """A client of the daemon at "unix:/PATH", "HOST:PORT" or a URL with http or https."""
 
     def __init__(self, server: Optional[str] = None, token: Optional[str] = None, *,
                  deadline: float = 30.0, timeout: float = 30.0,
@@ -175,7 +176,7 @@ class Client:
         head = {"Content-Type": "application/json"}
         if self._token:
             head["Authorization"] = "Bearer " + self._token
-        # A connection that was kept may end just now, which would leave the fate unknown.
+        # A kept connection might be closed right now, which would leave the fate unknown.
         conn = None if fresh else getattr(self._local, "conn", None)
         self._local.conn = None
         conn = conn or self._connect(timeout)
@@ -232,16 +233,17 @@ class Client:
         return self.call("PUT", _path(queue), settings)
 
     def put(self, queue: str, **fields: Any) -> Put:
-        """Makes a task of the fields that task() takes. A task without an id gets one here, so
-        that it is made once. One with an id is replaced by default, so the repetition of a
-        request of unknown fate may let it run again: if_exists="keep" does not."""
+        """Makes a task from the fields that task() takes. A task without an id gets one here, so
+        that it is only made once. If there already is a task with the id, it is replaced by
+        default, so if a request of unknown fate is repeated, the task may run again. Use
+        if_exists="keep" to prevent that."""
         [result] = self.put_all(queue, [task(**fields)])
         if isinstance(result, Error):
             raise result
         return result
 
     def put_all(self, queue: str, tasks: Iterable[Json]) -> List[Union[Put, Error]]:
-        """Makes many tasks. Returns what became of each, in their order."""
+        """Makes many tasks. Returns the result for each, in the same order."""
         items = [_named(item) for item in tasks]
         results: Dict[int, Union[Put, Error]] = {}
         left, pause, end = list(range(len(items))), _PAUSE, time.monotonic() + self.deadline
@@ -268,8 +270,8 @@ class Client:
         return self.call("GET", _path(queue, "tasks", id))
 
     def cancel(self, queue: str, id: str) -> str:
-        """Cancels a task. Returns the state that it was in: after "leased" an attempt that has
-        begun goes on, and is the last; otherwise none begins any more."""
+        """Cancels a task, and returns the state that it was in. If that was "leased", an attempt
+        that has begun continues and is the last one. Otherwise no attempt begins any more."""
         return str(self.call("DELETE", _path(queue, "tasks", id))["state"])
 
     def move(self, queue: str, id: str, *, at: Optional[Time] = None,
@@ -282,10 +284,10 @@ class Client:
         """Schedules a dead task again."""
         return self.call("POST", _path(queue, "tasks", id, "replay"), {})
 
-    # Schedules: openapi.yaml has the fields of a definition
+    # Schedules: openapi.yaml describes the fields of a definition
 
     def put_schedule(self, queue: str, name: str, definition: Json) -> Json:
-        """Makes a schedule or replaces its definition. The same one again changes nothing."""
+        """Makes a schedule, or replaces its definition. Putting the same one changes nothing."""
         return self.call("PUT", _path(queue, "schedules", name), definition)
 
     def patch_schedule(self, queue: str, name: str, changes: Json) -> Json:
@@ -293,7 +295,7 @@ class Client:
         return self.call("PATCH", _path(queue, "schedules", name), changes)
 
     def schedules(self, queue: str) -> List[Json]:
-        """All schedules of a queue, by name."""
+        """Returns all schedules of a queue, sorted by name."""
         found: List[Json] = []
         cursor = ""
         while True:
@@ -312,16 +314,16 @@ class Client:
         return self.call("DELETE", _path(queue, "schedules", name))
 
     def next_runs(self, queue: str, name: str, count: int = 10) -> List[Json]:
-        """The runs that will come, each with the id of its task, "at" and "due"."""
+        """Returns the next runs, each with the id of its task, "at" and "due"."""
         path = _path(queue, "schedules", name, "next")
         return list(self.call("GET", f"{path}?n={count}")["next"])
 
     def run_schedule(self, queue: str, name: str) -> Json:
-        """Runs a schedule once more, now. Returns the task."""
+        """Makes an additional run of a schedule now. Returns its task."""
         return self.call("POST", _path(queue, "schedules", name, "run"), {}, repeat=False)
 
     def enable_schedule(self, queue: str, name: str, enabled: bool = True) -> Json:
-        """Lets a schedule make runs, or no more of them."""
+        """Enables or disables a schedule."""
         return self.call("POST", _path(queue, "schedules", name,
                                        "enable" if enabled else "disable"), {})
 
@@ -329,7 +331,7 @@ class Client:
 
     def reserve(self, queue: str, *, limit: int = 1, lease: float = 30.0,
                 wait: float = 20.0) -> List[Task]:
-        """Takes up to limit tasks that are due. Waits for the first one, and may return none."""
+        """Reserves up to limit tasks that are due. Waits for the first; may return none."""
         answer = self.call("POST", _path(queue, "reserve"), {
             "limit": limit, "lease": _duration(lease), "wait": _duration(wait)}, wait=wait)
         return [_reserved(queue, item) for item in answer["tasks"]]
@@ -341,12 +343,12 @@ class Client:
         except Error as error:
             if error.status != 410:
                 raise
-            # Stale behind a report whose fate is unknown: that one has been applied.
+            # If an earlier report had an unknown fate, it was applied, which made this one stale.
             return error.repeated and verb != "extend"
         return True
 
     def ack(self, one: Task) -> bool:
-        """Reports success. False: the lease was over, so the task may run again."""
+        """Reports success. Returns False if the lease had ended, so the task may run again."""
         return self._report("ack", one)
 
     def nack(self, one: Task, error: str = "", *, delay: Optional[float] = None,
@@ -370,12 +372,13 @@ class Client:
                     one.lost.set()
                     return
             except Error:
-                pass                    # the next one may come in time
+                pass                    # the next one may still be in time
 
     def work(self, queue: str, handle: Callable[[Task], object], *, lease: float = 30.0,
              wait: float = 20.0, stop: Optional[threading.Event] = None) -> None:
-        """Hands each task to handle() until stop is set, and extends its lease meanwhile. A task
-        whose handler raises is repeated; Dead and Retry say how. It outlives outages."""
+        """Passes each task to handle() until stop is set, and extends its lease in the meantime. A
+        task whose handler raises an exception is repeated, and Dead and Retry control how. An
+        outage of twheeld does not end this."""
         stop = stop or threading.Event()
         while not stop.is_set():
             try:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 
-// How does a worker do tasks of twheeld that take longer than their leases? It has the queue of
+// How does a worker perform tasks of twheeld that take longer than their leases? Make its queue with
 // twheelctl queue make jobs --mode=pull
 package main
 
@@ -22,9 +22,9 @@ func handle(ctx context.Context, job *twheeld.Job) error {
 	select {
 	case <-time.After(time.Duration(order.Seconds * float64(time.Second))):
 	case <-ctx.Done():
-		return ctx.Err() // SIGTERM, or others have the task by now
+		return ctx.Err() // SIGTERM, or another worker has the task by now
 	}
-	// To be told twice is not to do it twice: store the key with what the task does.
+	// A task can run twice, so store the key together with the effects of the task.
 	fmt.Println(job.Key, "attempt", job.Attempt)
 	return nil
 }
