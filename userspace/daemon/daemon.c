@@ -49,21 +49,21 @@
 #include "work/waiter.h"
 
 #define BEAT		NSEC_PER_SEC
-/* How long a member lives without a heartbeat. */
+/* How long a member is known without a heartbeat. */
 #define MEMBER_MS	5000
-/* Queues are read anew each so many heartbeats, in case that a message was lost. */
+/* Queues are read again after this many heartbeats, in case a message was lost. */
 #define RELOAD_BEATS	30
-/* After Redis was away, recover waits: reports and renewals come first. */
+/* After Redis was away, recover waits this long, so that reports and renewals come first. */
 #define RECOVER_DELAY		(2 * NSEC_PER_SEC)
 #define CHECK_TIMEOUT	(3 * NSEC_PER_SEC)
-/* After the stop timeout, the last reports have this long. */
+/* How long the stop waits for the last reports after its timeout. */
 #define REPORT_GRACE	NSEC_PER_SEC
 
 static const char *const channels[] = { "wake", "recall", "verdict", "changed", NULL };
 
 static struct watch signals;
 static struct daemon *the_daemon;
-/* Of the command line, which SIGHUP reads again. */
+/* The command line, which SIGHUP parses again. */
 static int the_argc;
 static char **the_argv;
 
@@ -103,7 +103,7 @@ static void members(void *arg, enum store_result result, const redisReply *reply
 	queue_rank_all(d);
 }
 
-/* Its second word is the key. */
+/* Sends a command whose second word is the key. */
 static void command(struct daemon *d, store_fn *fn, unsigned int n, const char *const *word)
 {
 	struct args a = { 0 };
@@ -148,7 +148,7 @@ struct asked_time {
 	uint64_t sent;
 };
 
-/* The others need not wait for their next heartbeat. */
+/* Tells the other daemons at once, so that they need not wait for their next heartbeat. */
 static void join(struct daemon *d)
 {
 	look_for_members(d);
@@ -182,7 +182,7 @@ static void ask_time(struct daemon *d, unsigned int node)
 		abort();
 	at->daemon = d;
 	at->node = node;
-	/* It is sent at the end of this turn: the bound is wider, and still true. */
+	/* The command is sent later, at the end of this turn. That only makes the bound wider. */
 	at->sent = alarms_now(d->alarms);
 	args_text(&a, "TIME");
 	store_command_on(d->store, node, &a, got_time, at);
@@ -196,7 +196,7 @@ static void heartbeat(struct alarm *a, uint64_t now)
 	notify("WATCHDOG=1");
 	log_tick();
 	if (!store_up(d->store)) {
-		/* Sentinel may know another master by now. */
+		/* Sentinel may know another master in the meantime. */
 		store_ping(d->store);
 		return;
 	}
@@ -248,9 +248,9 @@ static void look_everywhere(struct daemon *d)
 }
 
 /*
- * Another server, or another start of one, may know older leases and tokens than we do. A
- * token may come again, so the holder number must not. Tasks that have not begun are given
- * back, because they may have been canceled where we did not hear of it.
+ * A lane is now on another server, or its server was started again. That server may have forgotten
+ * recent leases and tokens. It may give out a token twice, so the holder number must change. Tasks
+ * that have not begun are given back, because they may have been canceled without our knowledge.
  */
 static void on_moved(void *arg)
 {
@@ -326,7 +326,7 @@ static void on_down(void *arg, const char *why)
 		loop_stop(d->loop);
 		return;
 	}
-	/* A check says it in the end. */
+	/* A check reports this in the end. */
 	if (!d->check_only && (why || !d->complained))
 		log_often(LOG_ERR, "cannot use Redis: %s", store_text(d->store));
 	d->complained = true;
@@ -336,7 +336,7 @@ static void on_subscribed(void *arg)
 {
 	struct daemon *d = arg;
 
-	/* Messages may have been missed. */
+	/* Messages may have been missed in the meantime. */
 	if (d->beats)
 		look_everywhere(d);
 }
@@ -411,7 +411,7 @@ static void release_all(struct daemon *d)
 		queue_release(q);
 }
 
-/* The unit may allow less time than the configuration does. */
+/* Tells systemd how long the stop may take, because the unit may allow less time. */
 static void say_stopping(const struct daemon *d)
 {
 	uint64_t ms = d->config.stop_delay_ms + d->config.stop_timeout_ms;
@@ -432,11 +432,14 @@ static void stop(struct daemon *d)
 		leave(d);
 }
 
-/* For stop-delay all but workers are served, while load balancers see that it is not ready. */
+/*
+ * For stop-delay, all requests except those of workers are served, while load balancers notice
+ * that the daemon is not ready.
+ */
 static void begin_stop(struct daemon *d)
 {
 	if (d->stopping) {
-		/* A second signal does not wait. */
+		/* A second signal ends the wait. */
 		d->stop_by = 0;
 		return;
 	}
@@ -472,7 +475,7 @@ static void stop_deadline(struct alarm *a, uint64_t now)
 	alarm_arm(d->alarms, a, now + REPORT_GRACE);
 }
 
-/* After the deadline, only an answer of Redis is still worth a wait. */
+/* After the deadline, only an answer of Redis is still worth waiting for. */
 static bool may_end(const struct daemon *d)
 {
 	bool waits = d->running || d->asked || d->reports;
@@ -570,11 +573,11 @@ static void forget_reports(struct daemon *d)
 static void end(struct daemon *d)
 {
 	store_close(d->store);
-	/* Those of workers answer their requests. */
+	/* The reports of workers have to answer their requests. */
 	forget_reports(d);
 	census_end(d);
 	api_free(d->api);
-	/* Requests use the bodies of tasks. */
+	/* Requests use the bodies of tasks, so these are freed later. */
 	attempt_stop(d);
 	schedule_free_all(d);
 	queue_free_all(d);
@@ -605,7 +608,7 @@ int daemon_run(struct daemon *d, int argc, char **argv)
 	}
 	loop_at_end(d->loop, attempt_run, d);
 	loop_at_end(d->loop, lane_refill_all, d);
-	/* Answers and requests first, then the puts of all of them, then what goes to Redis. */
+	/* Answers and requests, then the puts of all of them, then what goes to Redis. */
 	loop_at_end(d->loop, put_flush_all, d);
 	loop_at_end(d->loop, store_flush, d->store);
 	loop_at_end(d->loop, look_for_end, d);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SIGHUP: the configuration is read again. See reload.h.
+ * SIGHUP: reads the configuration again. See reload.h.
  *
- * Most keys are looked at where they count, so that a copy of the new configuration is all
- * that they need. Those of TLS, and what libcurl was told, are made ready first, because only
- * that can fail.
+ * Most keys are looked up where they are used, so they only need a copy of the new configuration.
+ * The keys of TLS, and those that libcurl was told, are prepared first, because only that can
+ * fail.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,10 @@ void reload_warn(const struct config *c, const struct config_args *args)
 		log_line(LOG_WARNING, "%s", err);
 }
 
-/* A line for each key that takes effect at a start only. Return: true if there is one. */
+/*
+ * Logs a line for each changed key that only takes effect at a start. Returns true if there is
+ * one.
+ */
 static bool refuse_fixed(const struct daemon *d, const struct config *next,
 			 const struct config_args *args, char err[CONFIG_ERROR_LEN])
 {
@@ -43,7 +46,7 @@ static bool refuse_fixed(const struct daemon *d, const struct config *next,
 	return true;
 }
 
-/* Return: false if the new configuration cannot be used, with the reason in @err. */
+/* Returns false if the new configuration cannot be used, with the reason in @err. */
 static bool use(struct daemon *d, struct config *next, const struct config_args *args,
 		char err[CONFIG_ERROR_LEN])
 {
@@ -69,12 +72,15 @@ static bool use(struct daemon *d, struct config *next, const struct config_args 
 	d->config = *next;
 	log_set_level(d->config.log_level);
 	reload_warn(&d->config, args);
-	/* There may be more room than before. */
+	/* There may be room for more tasks than before. */
 	d->refill = true;
 	return true;
 }
 
-/* A service that is not ready yet must not become it by a reload. */
+/*
+ * Tells systemd about a reload, except for a service that is not ready yet: the end of the reload
+ * would make it ready.
+ */
 static void tell_reloading(const struct daemon *d)
 {
 	struct timespec now;

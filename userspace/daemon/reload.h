@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* SIGHUP: the configuration is read again. And what is said of each that was read. */
+/* SIGHUP: reads the configuration again. */
 #ifndef TWHEELD_RELOAD_H
 #define TWHEELD_RELOAD_H
 

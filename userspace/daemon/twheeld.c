@@ -15,19 +15,22 @@
 
 #define EXIT_USAGE	2
 
-/* A shell gives 1,024, which are fewer than callbacks and clients may need. */
+/*
+ * Raises the limit for descriptors. A shell sets it to 1,024, which may be too few for callbacks
+ * and clients.
+ */
 static void raise_files(void)
 {
 	struct rlimit files;
 
-	/* The unit forbids setrlimit(2). */
+	/* Use prlimit(), because the unit forbids setrlimit(2). */
 	if (prlimit(0, RLIMIT_NOFILE, NULL, &files))
 		return;
 	files.rlim_cur = files.rlim_max;
 	prlimit(0, RLIMIT_NOFILE, &files, NULL);
 }
 
-/* Return: the status of an answer on the standard output. */
+/* Flushes stdout. Returns the exit status. */
 static int end_output(void)
 {
 	if (!fflush(stdout) && !ferror(stdout))
@@ -68,7 +71,7 @@ int main(int argc, char **argv)
 	log_set_level(d.config.log_level);
 	reload_warn(&d.config, &args);
 	signal(SIGPIPE, SIG_IGN);
-	/* As process 1 of a container it inherits orphans. It has no children of its own. */
+	/* As process 1 of a container it inherits orphans, and it has no other children. */
 	signal(SIGCHLD, SIG_IGN);
 	raise_files();
 	if (args.check) {

@@ -32,7 +32,7 @@
 #define TIMEOUT_FAIR_MS		1000
 /* After this a connection is closed, so that a host can move. */
 #define CONNECTION_LIFE_S	600
-/* Many servers close an idle connection after 5 s. libcurl cuts the time to seconds. */
+/* Many servers close an idle connection after 5 s. libcurl only counts whole seconds. */
 #define CONNECTION_IDLE_S	3
 #define USER_AGENT		"twheeld"
 
@@ -137,7 +137,7 @@ static bool may_connect(struct callback *cb, const struct sockaddr *sa)
 	return true;
 }
 
-/* The address is resolved: look at it, then open the socket that goes there. */
+/* The name has been resolved. Checks the address, then opens the socket for it. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 				 struct curl_sockaddr *addr)
 {
@@ -167,8 +167,8 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 }
 
 /*
- * If a connection that was used before ends without an answer, libcurl sends the request
- * again, up to five times. The endpoint may have done the work, so that is a new attempt.
+ * If a connection that was used before ends without an answer, libcurl sends the request again, up
+ * to five times. That must be a new attempt, because the endpoint may have done the work.
  */
 static int begin_sending(void *arg, char *to, char *from, int to_port, int from_port)
 {
@@ -183,7 +183,7 @@ static int begin_sending(void *arg, char *to, char *from, int to_port, int from_
 	return cb->broken ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* One line of the headers, with its end. */
+/* Handles one line of the headers, including its end. */
 static size_t take_header(char *line, size_t size, size_t count, void *arg)
 {
 	struct callback *cb = arg;
@@ -196,7 +196,10 @@ static size_t take_header(char *line, size_t size, size_t count, void *arg)
 		cb->headers_done = false;
 		if (space && line + len - space > 3)
 			cb->status = (int)strtol(space + 1, NULL, 10);
-		/* An endpoint may think before it answers, but not drip. */
+		/*
+		 * An endpoint may take its time before it answers, but may not send the answer
+		 * slowly.
+		 */
 		curl_easy_setopt(cb->easy, CURLOPT_LOW_SPEED_LIMIT,
 				 (long)cb->c->opt.low_speed_bytes);
 		curl_easy_setopt(cb->easy, CURLOPT_LOW_SPEED_TIME,
@@ -277,7 +280,9 @@ static struct callback *new_callback(struct callbacks *c)
 	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L);
 	curl_easy_setopt(e, CURLOPT_USERAGENT, USER_AGENT);
-	/* Only these two schemes, no detour, nothing from the environment. */
+	/*
+	 * Allow only these two schemes, no redirects, no proxy, and nothing from the environment.
+	 */
 	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(e, CURLOPT_PROXY, "");
@@ -286,10 +291,13 @@ static struct callback *new_callback(struct callbacks *c)
 	curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 1L);
 	curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* A request that ends does not wait for the thread that resolves its name. */
+	/* The end of a request does not wait for the thread that resolves its name. */
 	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
 #endif
-	/* One request on a connection: a slow one must not hold up another. */
+	/*
+	 * Use a connection for one request at a time, so that a slow request does not hold up
+	 * another.
+	 */
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(e, CURLOPT_MAXLIFETIME_CONN, (long)CONNECTION_LIFE_S);
 	curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)CONNECTION_IDLE_S);
@@ -309,7 +317,7 @@ static struct callback *new_callback(struct callbacks *c)
 	return cb;
 }
 
-/* A handle from the pool, or a new one. */
+/* Returns a handle from the pool, or a new one. */
 static struct callback *get_callback(struct callbacks *c)
 {
 	struct callback *cb = c->pool;
@@ -321,12 +329,12 @@ static struct callback *get_callback(struct callbacks *c)
 	return cb;
 }
 
-/* Ends the borrowing of the request's memory, and pools the handle. */
+/* Lets go of the memory of the request, and returns the handle to the pool. */
 static void put_callback(struct callback *cb)
 {
 	struct callbacks *c = cb->c;
 
-	/* POSTFIELDS is the caller's. */
+	/* The memory of POSTFIELDS belongs to the caller. */
 	curl_easy_setopt(cb->easy, CURLOPT_POSTFIELDS, NULL);
 	curl_easy_setopt(cb->easy, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(cb->headers);
@@ -471,7 +479,7 @@ static void judge_status(struct callback *cb, struct callback_result *r)
 		 cb->excerpt_len ? ": " : "", cb->excerpt);
 }
 
-/* A connection that was used before was not opened for this request. */
+/* If the connection was used before, no socket was opened for this request. */
 static void note_address(struct callback *cb, struct callback_result *r)
 {
 	const char *ip = NULL;
@@ -493,7 +501,7 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 		.took_us = now_us() - cb->started_us,
 	};
 	note_address(cb, r);
-	/* An answer that we cut has its status all the same. */
+	/* If we cut the answer off, its status is still valid. */
 	if (code == CURLE_OK || (cb->stopped && cb->headers_done)) {
 		judge_status(cb, r);
 		return;
@@ -607,7 +615,7 @@ int callbacks_change(struct callbacks *c, const struct callback_options *opt)
 	return 0;
 }
 
-/* Copies what the options point to. */
+/* Copies what the pointers in the options refer to. */
 static bool copy_options(struct callbacks *c, const struct callback_options *opt)
 {
 	const char *const *line;

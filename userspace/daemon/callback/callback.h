@@ -34,9 +34,12 @@ enum callback_verdict {
 	CALLBACK_OK,
 	/* Everything else. */
 	CALLBACK_RETRY,
-	/* 410, or an address that is refused. */
+	/* 410, or an address that is not allowed. */
 	CALLBACK_DEAD,
-	/* This machine had no socket for it, or its addresses rest: no attempt. */
+	/*
+	 * No attempt, because this machine had no socket for it, or all addresses of the host back
+	 * off.
+	 */
 	CALLBACK_NOT_SENT,
 };
 

@@ -21,7 +21,7 @@ static bool has_name(const char *header, const char *name)
 	return !strncasecmp(header, name, len) && header[len] == ':';
 }
 
-/* Headers of a task that the daemon sets itself, so that its own win. */
+/* True if the daemon sets this header itself, so that the header of the task is left out. */
 static bool is_ours(const char *header)
 {
 	return has_name(header, "Idempotency-Key") ||

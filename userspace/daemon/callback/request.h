@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What a callback is made from.
- */
+/* What a callback is made of. */
 #ifndef TWHEELD_CALLBACK_REQUEST_H
 #define TWHEELD_CALLBACK_REQUEST_H
 

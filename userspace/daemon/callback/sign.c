@@ -21,7 +21,7 @@
 struct signer {
 	size_t secrets;
 	EVP_MAC *mac;
-	/* Each has its key; a signature is made on a copy. */
+	/* Each context has its key. A signature is made with a copy of it. */
 	struct evp_mac_ctx_st *ctx[CONFIG_SECRETS_MAX];
 };
 

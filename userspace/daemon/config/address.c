@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which addresses a callback may not reach: two tables and four forms.
+ * Which addresses a callback may not reach: two tables of networks, and four forms that contain an
+ * IPv4 address.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -35,7 +36,7 @@ static const struct kind kinds4[] = {
 	{ { 240 }, 4, "reserved" },
 };
 
-/* Before the forms: "::" and "::1" lie in the compatible ones. */
+/* These come before the forms, because "::" and "::1" also lie in the compatible form. */
 static const struct kind kinds6[] = {
 	{ { 0 }, 128, "unspecified" },
 	{ { [15] = 1 }, 128, "loopback" },
@@ -49,7 +50,7 @@ static const struct kind kinds6[] = {
 	{ { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 }, 48, "local NAT64" },
 };
 
-/* IPv6 networks whose addresses hold an IPv4 address, and at which byte. */
+/* IPv6 networks whose addresses contain an IPv4 address, and the byte at which it begins. */
 static const struct form {
 	uint8_t addr[16];
 	unsigned int bits;
@@ -80,7 +81,7 @@ static const char *find_kind(const struct kind *kinds, size_t count, const uint8
 	return NULL;
 }
 
-/* The IPv4 address that an IPv6 address holds, or NULL. */
+/* Returns the IPv4 address that an IPv6 address contains, or NULL. */
 static const uint8_t *held_address(const uint8_t *addr)
 {
 	size_t i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Who may ask for what: the lines of token-file. See bearer.h. */
+/* Tokens: who may do what. Parses the lines of token-file. See bearer.h. */
 #include <string.h>
 
 #include "config/bearer.h"
@@ -24,7 +24,7 @@ static bool is_word_char(char c)
 	       c == '_' || c == '-';
 }
 
-/* True if a text consists of the characters of names and those of @more. */
+/* True if a text only consists of the characters of names and of those in @more. */
 static bool has_only(const char *text, const char *more)
 {
 	for (; *text; text++)
@@ -33,7 +33,7 @@ static bool has_only(const char *text, const char *more)
 	return true;
 }
 
-/* The next of a list with commas. Return: its length; @list moves behind it. */
+/* Finds the next element of a list with commas. Returns its length; @list moves behind it. */
 static size_t next_of(const char **list)
 {
 	size_t len = strcspn(*list, ",");
@@ -71,7 +71,7 @@ static const char *read_queues(const char *list, char *queues, size_t room)
 	return NULL;
 }
 
-/* Copies the words of a line. Return: their number; WORDS + 1 if there are more. */
+/* Copies the words of a line. Returns their number, or WORDS + 1 if there are more. */
 static unsigned int split(char *text, char *word[WORDS])
 {
 	unsigned int n = 0;
@@ -121,7 +121,7 @@ const char *bearer_parse(const char *line, struct bearer *t)
 	return NULL;
 }
 
-/* True if a glob of @len bytes matches the name. A star that matched too little matches more. */
+/* True if a glob of @len bytes matches the name. If a star matched too little, it matches more. */
 static bool matches(const char *glob, size_t len, const char *name)
 {
 	const char *end = glob + len, *star = NULL, *from = NULL;

@@ -91,7 +91,7 @@ static const struct key {
 	  .fixed = true },
 };
 
-/* Where a key was set: a line of the file, or one of these. */
+/* The place where a key was set: the number of a line in the file, or one of these. */
 enum {
 	FROM_DEFAULT = 0,
 	FROM_FLAG = -1,
@@ -129,7 +129,7 @@ const char *config_usage(void)
 	return text;
 }
 
-/* Sets the error: where, which key, why. Returns -1. */
+/* Sets the error: place, key and reason. Returns -1. */
 static __attribute__((format(printf, 4, 5)))
 int fail(struct reader *r, const struct key *key, int from, const char *fmt, ...)
 {
@@ -146,7 +146,7 @@ int fail(struct reader *r, const struct key *key, int from, const char *fmt, ...
 	va_start(args, fmt);
 	vsnprintf(p, (size_t)(end - p), fmt, args);
 	va_end(args);
-	/* The text goes to a terminal or a log. */
+	/* Replace control characters, because the text goes to a terminal or a log. */
 	for (p = r->err; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
@@ -172,7 +172,7 @@ static const struct key *key_at(size_t at)
 	return &keys[i];
 }
 
-/* Bounds of sizes are whole MiB. */
+/* Writes a bound. Bounds of sizes are whole MiB. */
 static void bound_text(char *buf, size_t len, const struct key *key, uint64_t bound)
 {
 	char duration[DURATION_LEN];
@@ -268,7 +268,7 @@ static const char *set_text(const char *text, char *field, size_t len)
 	return NULL;
 }
 
-/* A file of systemd's LoadCredential= is named by a directory that the unit alone knows. */
+/* systemd passes files of LoadCredential= in a directory whose name only the unit knows. */
 static const char *set_path(const char *text, char *field, size_t len)
 {
 	static const char variable[] = "${CREDENTIALS_DIRECTORY}/";
@@ -283,7 +283,7 @@ static const char *set_path(const char *text, char *field, size_t len)
 	return (size_t)snprintf(field, len, "%s/%s", dir, text + skip) < len ? NULL : "too long";
 }
 
-/* Adds the networks of one line: several may stand there, with commas or spaces. */
+/* Adds the networks of one line, which may contain several, separated by commas or spaces. */
 static const char *add_networks(struct config *c, const char *text)
 {
 	char one[64];
@@ -345,7 +345,7 @@ static int set_key(struct reader *r, const struct key *key, int from, const char
 
 	if (from_file && *was > 0 && !may_repeat(key))
 		return fail(r, key, from, "already set in line %d", *was);
-	/* The first of a new source replaces the list of the last one. */
+	/* The first value from a new source replaces the list of the source before. */
 	if (from_file != (*was > 0) || *was == FROM_DEFAULT)
 		forget_list(r->c, key);
 	*was = from;
@@ -456,7 +456,7 @@ static long slurp(const char *path, char *buf, size_t room)
 	return len == room ? -EFBIG : (long)len;
 }
 
-/* A file at a time. */
+/* Large enough for one file at a time. */
 static char file_text[FILE_MAX];
 
 static int read_file(struct reader *r, const struct config_args *args)
@@ -473,8 +473,8 @@ static int read_file(struct reader *r, const struct config_args *args)
 }
 
 /*
- * Reads the lines of the file that a key names: at least one, at most @max. Each
- * goes to @take, which says what is wrong with it.
+ * Reads the lines of the file that a key names: at least one, and at most @max. Passes each to
+ * @take, which returns what is wrong with it.
  */
 static int read_lines(struct reader *r, size_t at, size_t max,
 		      const char *(*take)(struct config *c, const char *line))
@@ -507,7 +507,7 @@ static int read_lines(struct reader *r, size_t at, size_t max,
 			line++;
 		for (end = line + strlen(line); end > line && is_space(end[-1]);)
 			*--end = '\0';
-		/* A password may begin so. */
+		/* In a file of tokens, this is a comment, but a password may begin with "#". */
 		if (!*line || (*line == '#' && at == AT(token_file)))
 			continue;
 		why = ++count > max ? "too many lines" : take(r->c, line);
@@ -609,7 +609,7 @@ static int finish(struct reader *r)
 	return 0;
 }
 
-/* The options that are no keys. Returns false if @arg is none of them. */
+/* Handles the options that are not keys. Returns false if @arg is not one of them. */
 static bool read_option(struct config_args *args, const char *arg)
 {
 	if (!strcmp(arg, "--check"))
@@ -623,7 +623,7 @@ static bool read_option(struct config_args *args, const char *arg)
 	return true;
 }
 
-/* Finds the options that must be known before the file is read. */
+/* Finds the options that are needed before the file is read. */
 static int read_options(struct reader *r, struct config_args *args, int argc, char **argv)
 {
 	int i;
@@ -732,7 +732,7 @@ static bool same_listen(const struct config *a, const struct config *b)
 	return true;
 }
 
-/* True if a key that only a restart changes has the same value in both. */
+/* True if a key that only takes effect at a start has the same value in both. */
 static bool same_value(const struct key *key, const struct config *a, const struct config *b)
 {
 	const char *x = (const char *)a + key->at, *y = (const char *)b + key->at;
@@ -747,7 +747,7 @@ static bool same_value(const struct key *key, const struct config *a, const stru
 	case KEY_PREFIX:
 		return !strcmp(x, y);
 	case KEY_REDIS:
-		/* redis-tls is a key of its own. */
+		/* redis-tls has its own key. */
 		return redis_url_same(&a->redis, &b->redis) &&
 		       (a->redis.tls == b->redis.tls || a->redis_tls != b->redis_tls);
 	default:

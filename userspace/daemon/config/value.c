@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Values of the configuration that are more than a number: Redis, addresses of
- * the server, secrets, tokens. No I/O.
+ * Values of the configuration that are more than a number: Redis, addresses of the server,
+ * secrets, tokens. This file does no I/O.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -37,8 +37,8 @@ static bool is_name_char(char c)
 }
 
 /*
- * Splits "HOST:PORT" or "[v6]:PORT". @port stays as it is if there is none, and
- * @has_port says so.
+ * Splits "HOST:PORT" or "[v6]:PORT". If there is no port, @port stays as it is. @has_port tells if
+ * there is one.
  */
 static const char *split_host(const char *text, size_t len, char *host, size_t room,
 			      uint16_t *port, bool *has_port)
@@ -77,7 +77,7 @@ static const char *split_host(const char *text, size_t len, char *host, size_t r
 	return NULL;
 }
 
-/* Reads one node: a name or an address. */
+/* Reads one node, which is a name or an address. */
 static const char *parse_node(const char *text, size_t len, uint16_t port,
 			      struct redis_node *node)
 {

@@ -9,9 +9,9 @@
 
 #include "ground/alarm.h"
 
-/* Events that are read at once. */
+/* Maximum number of events per read. */
 #define EVENTS		128
-/* Turns of reading after which the loop looks at its other descriptors. */
+/* Maximum number of reads before the loop looks at its other descriptors. */
 #define TURNS		64
 
 /**
@@ -83,7 +83,7 @@ const char *alarms_backend(const struct alarms *alarms)
 	return twheel_backend(alarms->tw);
 }
 
-/* An event that was read, but whose function has not run, is withdrawn here. */
+/* Withdraws the event if it was read but its function has not run. */
 static void withdraw(struct alarms *alarms, const struct alarm *a)
 {
 	for (unsigned int i = alarms->at; i < alarms->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Hashes that are not secret. See hash.h. */
+/* Hashes for purposes that need no secrecy. See hash.h. */
 #include "ground/hash.h"
 
 uint32_t fnv32(const char *text)

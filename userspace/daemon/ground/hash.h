@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Hashes that are not secret. No I/O.
- */
+/* Hashes for purposes that need no secrecy. This file does no I/O. */
 #ifndef TWHEELD_GROUND_HASH_H
 #define TWHEELD_GROUND_HASH_H
 

@@ -14,7 +14,7 @@
 #define LINE_LEN	1024
 #define A_SECOND	10
 #define MINUTE		60
-/* Lines of log_often() that are known for a minute. */
+/* How many different lines log_often() remembers for a minute. */
 #define KNOWN		32
 
 /**
@@ -57,14 +57,14 @@ static bool is_journal(void)
 static void print(int level, const char *fmt, va_list args)
 {
 	char line[LINE_LEN];
-	/* The journal reads the level. A person does not. */
+	/* Only the journal needs the level. */
 	int n = is_journal() ? snprintf(line, sizeof(line), "<%d>", level) : 0;
 	int m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, args);
 
 	if (m < 0)
 		return;
 	n += m < (int)sizeof(line) - n - 1 ? m : (int)sizeof(line) - n - 2;
-	/* A text of Redis or a client makes no second line. */
+	/* Replace control characters, so that a text of Redis or a client stays on one line. */
 	for (int i = 0; i < n; i++) {
 		if ((unsigned char)line[i] < ' ')
 			line[i] = ' ';
@@ -93,7 +93,7 @@ static time_t now(void)
 	return ts.tv_sec + 1;
 }
 
-/* Tells how often it came, and begins another minute; or forgets it. */
+/* Logs how often the line was repeated and begins another minute, or forgets the line. */
 static void end_minute(struct known *k, time_t s)
 {
 	if (k->more)

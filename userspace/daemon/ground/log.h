@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The log: lines on stderr, with the level in front, as systemd reads it, if stderr is the
- * journal's.
- *
- * No line holds a secret, a token or a payload.
+ * The log: lines on stderr. If stderr goes to the journal, each line begins with its level in the
+ * form that systemd reads. No line contains a secret, a token or a payload.
  */
 #ifndef TWHEELD_GROUND_LOG_H
 #define TWHEELD_GROUND_LOG_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The one loop of the daemon. See loop.h. */
+/* The only loop of the daemon. See loop.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ struct loop {
 	bool stop;
 };
 
-/* The wheel runs in every turn, so its descriptor only ends the sleep. */
+/* Does nothing, because the alarms run in every turn. The descriptor only has to end the sleep. */
 static void timers_ready(struct watch *w, uint32_t events)
 {
 	(void)w;
@@ -106,7 +106,10 @@ void loop_again(struct loop *loop)
 
 static void turn(struct loop *loop)
 {
-	/* libfaketime moves the timerfd of a wheel in the process, so it may not wake the loop. */
+	/*
+	 * libfaketime moves the timerfd of an in-process wheel, which may then not wake the loop,
+	 * so a timeout is needed as well.
+	 */
 	int timeout = loop->again ? 0 : alarms_sleep_ms(loop->alarms);
 
 	loop->again = false;

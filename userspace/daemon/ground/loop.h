@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The one loop of the daemon: an epoll, the alarms, and work at the end of each turn.
+ * The only loop of the daemon: epoll, the alarms, and work at the end of each turn.
  *
- * A turn waits, runs the functions of descriptors, runs the timers that expired, and
- * then the functions of loop_at_end(). Requests of one turn share a batch in this way.
+ * A turn waits, runs the functions of descriptors that are ready, runs the alarms that have
+ * expired, and then the functions of loop_at_end(), so that all requests of one turn share a
+ * batch.
  */
 #ifndef TWHEELD_GROUND_LOOP_H
 #define TWHEELD_GROUND_LOOP_H
@@ -43,13 +44,13 @@ struct loop *loop_new(struct alarms *alarms);
 void loop_free(struct loop *loop);
 
 /**
- * loop_watch() - watch, or change what for
+ * loop_watch() - watch a descriptor, or change the events
  * @loop: the loop
  * @w: a watch with fn and fd
  * @events: EPOLLIN and EPOLLOUT; 0: no longer
  *
- * A watch with 0 has no event left, also none that was read already. End a watch
- * before its descriptor is closed.
+ * With 0, the watch gets no more events, not even one that was already read. End a watch before
+ * you close its descriptor.
  */
 void loop_watch(struct loop *loop, struct watch *w, uint32_t events);
 

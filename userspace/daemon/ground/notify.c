@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What systemd is told. See notify.h. */
+/* Tells systemd about the state of the daemon. See notify.h. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What systemd is told. */
+/* Tells systemd about the state of the daemon. */
 #ifndef TWHEELD_GROUND_NOTIFY_H
 #define TWHEELD_GROUND_NOTIFY_H
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Durations, sizes and times as people write them.
- *
- * Exact integers throughout. The parsers use no locale and no time zone of the
- * process.
+ * Parses and prints durations, sizes and times as people write them, with exact integers and
+ * without the locale and the time zone of the process.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,7 +31,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads at least one digit at *@p. */
+/* Reads one or more digits at *@p. */
 static const char *read_digits(const char **p, uint64_t *value)
 {
 	uint64_t v = 0;
@@ -66,7 +64,7 @@ const char *format_duration(char buf[DURATION_LEN], uint64_t ms)
 {
 	const struct unit *unit = units;
 
-	/* The largest unit that leaves no rest; 0 is "0ms". */
+	/* The largest unit that divides the duration. 0 becomes "0ms". */
 	while (unit->ms > 1 && (!ms || ms % unit->ms))
 		unit++;
 	snprintf(buf, DURATION_LEN, "%llu%s", (unsigned long long)(ms / unit->ms),
@@ -110,7 +108,7 @@ const char *parse_size(const char *text, uint64_t *bytes)
 	return NULL;
 }
 
-/* Reads exactly @count digits, then the character @after unless that is 0. */
+/* Reads exactly @count digits, and then the character @after unless that is 0. */
 static bool read_field(const char **p, unsigned int count, char after, unsigned int *value)
 {
 	*value = 0;
@@ -124,10 +122,10 @@ static bool read_field(const char **p, unsigned int count, char after, unsigned 
 	return true;
 }
 
-/* Days from 1970-01-01 to a date of the Gregorian calendar. */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. */
 static int64_t days_from_civil(unsigned int year, unsigned int month, unsigned int day)
 {
-	/* A year that begins in March ends with its leap day. */
+	/* Let the year begin in March, so that a leap day is its last day. */
 	int64_t y = (int64_t)year - (month <= 2);
 	int64_t era = (y >= 0 ? y : y - 399) / 400;
 	int64_t year_of_era = y - era * 400;
@@ -145,7 +143,7 @@ static unsigned int days_of_month(unsigned int year, unsigned int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-/* Reads ".25" at *@p, in ms, rounded up. */
+/* Reads a fraction such as ".25" at *@p, in ms, rounded up. */
 static bool read_fraction(const char **p, int64_t *ms)
 {
 	unsigned int scale = 100;
@@ -166,7 +164,7 @@ static bool read_fraction(const char **p, int64_t *ms)
 	return true;
 }
 
-/* Reads "Z" or "+01:00" to the end, in minutes. */
+/* Reads "Z" or "+01:00" up to the end of the text, in minutes. */
 static bool read_zone(const char *p, int *minutes)
 {
 	unsigned int h, m;

@@ -7,7 +7,7 @@
 
 #define DAY	86400
 
-/* It is the GTimeZone itself. */
+/* A struct zone is really a GTimeZone. */
 static GTimeZone *zone_of(const struct zone *zone)
 {
 	return (GTimeZone *)zone;
@@ -15,7 +15,10 @@ static GTimeZone *zone_of(const struct zone *zone)
 
 struct zone *zone_open(const char *name)
 {
-	/* GLib also takes offsets and rules of POSIX, and reads the local zone for no name. */
+	/*
+	 * GLib would also accept offsets and POSIX rules, and take an empty name for the local
+	 * zone.
+	 */
 	if (!g_ascii_isalpha(*name) || strpbrk(name, ",") || strstr(name, ".."))
 		return NULL;
 	return (struct zone *)g_time_zone_new_identifier(name);
@@ -35,7 +38,7 @@ int64_t zone_wall(const struct zone *zone, int64_t time)
 	return time + g_time_zone_get_offset(tz, interval);
 }
 
-/* The first moment after @from, and before @to, at which the clocks show @wall or later. */
+/* Finds the first moment after @from and before @to at which clocks show @wall or later. */
 static int64_t change_to(const struct zone *zone, int64_t wall, int64_t from, int64_t to)
 {
 	while (to - from > 1) {
@@ -51,7 +54,7 @@ static int64_t change_to(const struct zone *zone, int64_t wall, int64_t from, in
 
 int64_t zone_time(const struct zone *zone, int64_t wall)
 {
-	/* As the clocks went a day before, and as they go a day later. */
+	/* Try the offset from UTC of a day before, and the one of a day later. */
 	int64_t early = wall - (zone_wall(zone, wall - DAY) - (wall - DAY));
 	int64_t late = wall - (zone_wall(zone, wall + DAY) - (wall + DAY));
 	int64_t first = early < late ? early : late;

@@ -10,13 +10,16 @@
 #include "http/access.h"
 #include "work/work.h"
 
-/* Who reaches a Unix socket, or this machine's address without a token-file, may do all. */
+/*
+ * What a request may do that comes over a Unix socket, or over this machine's address if there is
+ * no token-file.
+ */
 static const struct bearer everything = {
 	.verbs = BEARER_ALL,
 	.queues = "*",
 };
 
-/* Takes as long for each token, and for each text. */
+/* Takes the same time for every token and every text. */
 static const struct bearer *find_token(const struct config *config, const char *text)
 {
 	char given[BEARER_LEN] = "";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which token a request has, and what that may do.
- *
- * SIGHUP may replace the tokens while a request lasts, so each of these looks anew.
+ * Which token a request has, and what the token may do. SIGHUP may replace the tokens while a
+ * request is being served, so each of these functions looks the token up again.
  */
 #ifndef TWHEELD_HTTP_ACCESS_H
 #define TWHEELD_HTTP_ACCESS_H

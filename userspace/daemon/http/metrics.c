@@ -12,7 +12,10 @@
 #include "redis/store.h"
 #include "work/recall.h"
 
-/* More queues than this are summed as "other", with one that has this name. */
+/*
+ * If there are more queues than this, the rest is summed as "other", together with a queue that
+ * has this name.
+ */
 #define QUEUES_SHOWN	100
 #define OTHER		"other"
 
@@ -99,7 +102,7 @@ static void counters(FILE *f, const struct metrics *m)
 	one(f, "wakes_total", "counter", "Messages about an earlier task.", m->wakes);
 }
 
-/* True if queue number @n of @count has its own series. */
+/* True if queue number @n of @count has its own time series. */
 static bool is_shown(const struct queue *q, size_t n, size_t count)
 {
 	return count <= QUEUES_SHOWN || (n < QUEUES_SHOWN && strcmp(q->name, OTHER));
@@ -141,7 +144,7 @@ static void add_counts(struct counts *sum, const struct counts *c)
 
 typedef void each_fn(FILE *f, const struct daemon *d, const char *name, const struct counts *c);
 
-/* A queue with a lane that cannot be reached is left out. */
+/* Calls @fn for each queue, except for queues with a lane that cannot be reached. */
 static void each_queue(FILE *f, const struct daemon *d, each_fn *fn)
 {
 	struct counts other = { .oldest_due_ms = NEVER_MS };
@@ -224,7 +227,7 @@ static unsigned int homes(const struct daemon *d)
 	return count;
 }
 
-/* Of several nodes the worst counts. */
+/* If there are several nodes, the worst one counts. */
 static void clocks(FILE *f, const struct daemon *d)
 {
 	uint64_t now = alarms_now(d->alarms);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The text of /metrics, for Prometheus.
- *
- * A text never holds a secret, a URL or the id of a task: only names of queues and
- * constants are labels.
+ * The text of /metrics, for Prometheus. It never contains a secret, a URL or the id of a task,
+ * because all labels are names of queues or constants.
  */
 #ifndef TWHEELD_HTTP_METRICS_H
 #define TWHEELD_HTTP_METRICS_H

@@ -50,7 +50,10 @@ static void ask_again(struct alarm *a, uint64_t now)
 	ask_pause(container_of(a, struct pausing, timer));
 }
 
-/* What daemons hold must not begin, whoever else knows of the pause. */
+/*
+ * Releases the tasks that daemons hold. They must not begin, even if another daemon has not heard
+ * of the pause yet.
+ */
 static void release_held(struct pausing *p)
 {
 	char text[100];
@@ -71,7 +74,7 @@ static void answer_pausing(struct pausing *p)
 		alarm_arm(d->alarms, &p->timer, alarms_now(d->alarms) + PAUSE_REST);
 		return;
 	}
-	/* Some lanes are paused, and others are not. */
+	/* Some lanes have done it, and others have not. */
 	if (p->result != STORE_OK && p->changed)
 		p->result = STORE_UNKNOWN;
 	if (!r) {
@@ -116,7 +119,10 @@ static void ask_pause(struct pausing *p)
 	p->sum = (struct pause_answer){ 0 };
 	p->left = q->settings.lanes;
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
-		/* What a failover took back would run. The next answers only count. */
+		/*
+		 * Repeat the request to each lane, because a failover may have undone it. The
+		 * first request waits for the replicas, and later ones only count.
+		 */
 		struct args a = { .confirm = p->asked == 1 };
 
 		pause_args(&a, p->pause);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Pausing a queue.
- */
+/* Pauses a queue. */
 #ifndef TWHEELD_HTTP_PAUSE_H
 #define TWHEELD_HTTP_PAUSE_H
 

@@ -19,15 +19,15 @@
 
 #define REPLAY_MAX	10000
 #define REPLAY_DEFAULT	1000
-/* look lists no more at once. */
+/* The script "look" lists at most this many. */
 #define LOOK_MAX	1000
 #define HOSTS_SHOWN	20
 
 /* ---- Show ---- */
 
 /*
- * A queue as JSON. It is written as text, because a library's objects for a thousand queues took
- * 22 ms, in which no task begins.
+ * Writes a queue as JSON. It is written as text, because building the objects of a library for a
+ * thousand queues took 22 ms, during which no task could begin.
  */
 static void write_queue(FILE *f, struct queue *q, const struct counted *counted)
 {
@@ -38,7 +38,7 @@ static void write_queue(FILE *f, struct queue *q, const struct counted *counted)
 		q->shown = json_text(queue_settings_to_json(&q->settings), NULL);
 	if (!q->shown)
 		abort();
-	/* The counts follow before the last brace of the settings. */
+	/* Insert the counts before the last brace of the settings. */
 	fprintf(f, "%.*s,\"queue\":\"%s\",\"paused\":%s", (int)strlen(q->shown) - 1, q->shown,
 		q->name, c->paused ? "true" : "false");
 	for (unsigned int i = 0; i < TASK_STATES; i++)
@@ -54,13 +54,13 @@ static void write_queue(FILE *f, struct queue *q, const struct counted *counted)
 	fputc('}', f);
 }
 
-/* True if the counts say anything: a lane was counted. */
+/* True if at least one lane was counted. */
 static bool says_something(const struct queue *q, const struct counted *counted)
 {
 	return counted->missing < q->settings.lanes;
 }
 
-/* Return: why no lane of any queue could be counted, or STORE_OK. */
+/* Returns STORE_OK, or why no lane of any queue could be counted. */
 static enum store_result nothing_counted(const struct daemon *d)
 {
 	enum store_result result = STORE_OK;
@@ -75,7 +75,7 @@ static enum store_result nothing_counted(const struct daemon *d)
 	return result;
 }
 
-/* Some of the hosts that back off here. */
+/* Returns some of the hosts that back off on this daemon. */
 static json_t *hosts_to_json(const struct daemon *d)
 {
 	json_t *list = json_array();
@@ -162,7 +162,7 @@ static void show_one(void *arg, const struct counted *counted)
 	struct showing *s = arg;
 	struct request *r = s->request;
 
-	/* A queue that was made or changed may have a lane that cannot be counted. */
+	/* The queue was made or changed, but one of its lanes cannot be counted. */
 	if (counted->result != STORE_OK && r->method == METHOD_PUT)
 		request_store_error(r, STORE_UNKNOWN);
 	else if (!says_something(s->queue, counted))
@@ -241,13 +241,13 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	if (s->create && !reply->integer) {
-		/* Another daemon was first: its lanes and its mode count. */
+		/* Another daemon was faster, so its number of lanes and its mode apply. */
 		queue_load(r->daemon, r->queue, know_queue, r);
 		end_setting(s);
 		return;
 	}
 	q = queue_apply(r->daemon, r->queue, &s->settings, s->text);
-	/* One with this name may have been removed. */
+	/* A queue with this name may have been removed earlier. */
 	for (unsigned int i = 0; q && i < q->settings.lanes; i++) {
 		struct args a = { .confirm = true };
 
@@ -288,8 +288,8 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 }
 
 /*
- * In a cluster each lane has its part of a limit. Answers the request and returns true if a part
- * would be below 1.
+ * In a cluster each lane has its own part of a limit. If a part would be below 1, answers the
+ * request and returns true.
  */
 static bool lacks_parts(struct request *r, const struct queue_settings *s)
 {
@@ -318,7 +318,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 		request_newer(r, "queue");
 		return;
 	}
-	/* Redis may have lost it. */
+	/* Redis may have lost the queue. */
 	if (!q && result == STORE_OK) {
 		q = queue_find(r->daemon, r->queue);
 		lost = q;
@@ -350,7 +350,10 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 
 void route_queue_put(struct request *r)
 {
-	/* Another daemon may have changed it: a newer one so that its settings are lost here. */
+	/*
+	 * Another daemon may have changed the queue. If that one is newer, this daemon cannot read
+	 * all settings and would lose some.
+	 */
 	if (!store_up(r->daemon->store))
 		request_store_error(r, STORE_DOWN);
 	else

@@ -25,7 +25,7 @@
 #include "work/queues.h"
 #include "work/schedule.h"
 
-/* Tasks may come while a queue is purged. */
+/* How often a queue is purged, because tasks may be added in the meantime. */
 #define PURGES	5
 
 /**
@@ -34,11 +34,11 @@
  * @queue: its queue
  * @want: which tasks
  * @state: those of this state are being removed
- * @all: then those of all others
- * @lane: that is being purged
- * @after: where in the lane
+ * @all: when these are removed, those of all other states follow
+ * @lane: the lane that is being purged
+ * @after: the place in the lane
  * @removed: so far
- * @gone: the client is
+ * @gone: the client has left
  * @done: called at the end
  */
 struct purging {
@@ -57,10 +57,10 @@ struct purging {
 /**
  * struct removing - a queue that is being removed
  * @purging: its tasks
- * @purge: they are to be removed, too
- * @times: how often they were
+ * @purge: the tasks have to be removed, too
+ * @times: how often they were removed
  * @left: lanes without an answer
- * @tasks: that lanes have
+ * @tasks: number of tasks that the lanes have
  * @result: of the lanes so far
  */
 struct removing {
@@ -100,7 +100,7 @@ static void purged(void *arg, enum store_result result, const redisReply *reply)
 	}
 	p->removed += removed;
 	p->after = last;
-	/* What is removed answers nobody else's question. */
+	/* If the client has left, nobody needs an answer. */
 	if (p->gone || (looked < BATCH_MAX && !next_lane(p)))
 		p->done(p, STORE_OK);
 	else
@@ -327,7 +327,10 @@ void route_queue_remove(struct request *r, struct queue *q)
 		request_fail(r, &read.err);
 		return;
 	}
-	/* Their definitions are more than tasks: nobody removes them by the way. */
+	/*
+	 * Do not remove schedules together with the queue, because a definition is worth more than
+	 * tasks.
+	 */
 	if (schedule_known(r->daemon, q->name)) {
 		request_error(r, 409, "not_empty", "queue",
 			      "the queue has schedules: remove them first");

@@ -116,7 +116,7 @@ static void hung_up(struct watch *w, uint32_t events)
 		r->gone(r);
 }
 
-/* libmicrohttpd does not look at a suspended connection, so the loop does. */
+/* Watches the connection in the loop, because libmicrohttpd does not look at suspended ones. */
 void request_watch(struct request *r)
 {
 	const union MHD_ConnectionInfo *info;

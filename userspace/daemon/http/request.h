@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One HTTP request, and its answer.
- *
- * A function of a route answers at once, or keeps the request and answers later. Each
- * request is answered exactly once.
+ * One HTTP request and its answer. The function of a route answers at once, or keeps the request
+ * and answers later. Each request is answered exactly once.
  */
 #ifndef TWHEELD_HTTP_REQUEST_H
 #define TWHEELD_HTTP_REQUEST_H
@@ -23,7 +21,7 @@ struct listen_on;
 struct queue;
 struct route_entry;
 
-/* A slash in a path that was escaped, and so ends no word. */
+/* Stands for a slash that was escaped in the path, and therefore does not end a word. */
 #define REQUEST_SLASH	'\1'
 #define REQUEST_JSON	"application/json"
 
@@ -151,7 +149,7 @@ void request_watch(struct request *r);
 
 /**
  * request_store_error() - answer that Redis did not do it
- * @result: why; STORE_OK: its answer is none that the command has, which counts as a refusal
+ * @result: why; STORE_OK: the answer does not fit the command, which counts as a refusal
  */
 void request_store_error(struct request *r, enum store_result result);
 

@@ -21,7 +21,7 @@
  * @verb: what a token needs; 0: nothing
  * @takes: a body, a query; or it shows all queues
  * @fn: the function
- * @on_queue: or the function, if the queue must be there
+ * @on_queue: this function instead, if the queue must exist
  *
  * The words are: queue, "tasks", "schedules" or a verb, id, verb. A path outside of /v1 has one
  * word at most, which is @second.
@@ -75,7 +75,7 @@ static const struct route_entry routes[] = {
 
 #define ROUTES	(sizeof(routes) / sizeof(routes[0]))
 
-/* Splits the path into words. Return: false if there are too many, or an empty one. */
+/* Splits the path into words. Returns false if there are too many, or if one is empty. */
 static bool split(struct request *r)
 {
 	char *at = r->path;
@@ -121,7 +121,7 @@ static void show_page(struct request *r)
 	request_text(r, 200, "text/html; charset=utf-8", (char *)page_html, page_html_len, true);
 }
 
-/* Who probes may add what he likes. */
+/* Paths outside of /v1. Probes may add any query to these. */
 static const struct route_entry roots[] = {
 	{ .words = 0, .takes = QUERY, .fn = show_page },
 	{ .words = 1, .second = "healthz", .takes = QUERY, .fn = probe_alive },
@@ -132,7 +132,7 @@ static const struct route_entry roots[] = {
 
 #define ROOTS	(sizeof(roots) / sizeof(roots[0]))
 
-/* A slash of an id is escaped in the path. */
+/* A slash in an id has to be escaped in the path. */
 static const char *read_id(char *word)
 {
 	for (char *at = word; *at; at++) {
@@ -167,7 +167,7 @@ static bool has_path(const struct request *r, const struct route_entry *e)
 	       (words < 4 || is(r->word[5], e->fourth));
 }
 
-/* Looks in one of the tables, and notes which methods the path has. */
+/* Looks up the path in one of the tables, and notes which methods the path has. */
 static void look_in(struct request *r, const struct route_entry *e, size_t count)
 {
 	static const char *const names[] = {
@@ -217,7 +217,7 @@ bool request_may(struct request *r)
 	return !e->verb || access_admit(r, e->verb, e->takes & ALL);
 }
 
-/* Many clients send an empty object with every request. */
+/* True if a body is empty or an empty object, which many clients send with every request. */
 static bool says_nothing(const char *body)
 {
 	static const char spaces[] = " \t\r\n";
@@ -247,7 +247,9 @@ struct wanted {
 	void (*fn)(struct request *r, struct queue *q);
 };
 
-/* A queue that is removed stays until its last request has ended. */
+/*
+ * Notes that the request uses a queue. A removed queue is kept until its last request has ended.
+ */
 static void use_queue(struct request *r, struct queue *q)
 {
 	r->uses = q;
@@ -292,7 +294,7 @@ static void with_queue(struct request *r, void (*fn)(struct request *r, struct q
 		fn(r, q);
 		return;
 	}
-	/* Another daemon may just have made it. */
+	/* The queue is not known here. Ask Redis, because another daemon may just have made it. */
 	w = malloc(sizeof(*w));
 	if (!w)
 		abort();

@@ -13,7 +13,7 @@
 
 #define NEXT_DEFAULT	10
 #define NEXT_MAX	1000
-/* A change is tried again if another one came between. */
+/* How often a change is tried again because another one came first. */
 #define TRIES		10
 
 /* ---- Answers ---- */
@@ -73,7 +73,7 @@ struct reading {
 	void *arg;
 };
 
-/* @fn gets NULL, and the request an answer, if there is no record to read. */
+/* If there is no record to read, answers the request and passes NULL to @fn. */
 static void record_read(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct reading *rd = arg;
@@ -114,7 +114,7 @@ static void read_record(struct request *r, struct queue *q, record_fn *fn, void 
 	store_command(r->daemon->store, key, &a, record_read, rd);
 }
 
-/* What a record defines; false and an answer if this version cannot read it. */
+/* Reads the definition in a record. Returns false and an answer if this version cannot. */
 static bool read_definition(struct request *r, const struct queue *q, const struct record *record,
 			    struct schedule_spec *spec)
 {
@@ -266,7 +266,7 @@ static void changes(struct request *r, struct queue *q, const struct record *rec
 		return;
 	}
 	if (schedule_parse(text, strlen(text), &q->settings, &spec, &err)) {
-		/* What is wrong may be what was there before. */
+		/* Report the error of the change, unless the old definition cannot be read. */
 		if (read_definition(r, q, record, &spec)) {
 			schedule_free_spec(&spec);
 			request_fail(r, &err);
@@ -445,10 +445,10 @@ void route_schedule_next(struct request *r, struct queue *q)
  * struct listing - schedules of a queue that are being listed, in the order of their names
  * @request: the request
  * @queue: its queue
- * @limit: at most so many
+ * @limit: maximum number of schedules
  * @after: the last of the list before
  * @count: how many are asked for
- * @more: there are more behind them
+ * @more: there are more after these
  * @field: theirs
  */
 struct listing {
@@ -603,7 +603,7 @@ static void run_now(struct request *r, struct queue *q, const struct record *rec
 	spec.task.time_ms = now;
 	spec.task.if_exists = IF_EXISTS_KEEP;
 	schedule_run_id(spec.task.id, r->id, now);
-	/* The body goes with the put. */
+	/* This moves the body out of the task. */
 	put_task(q, &spec.task, ran, r);
 	schedule_free_spec(&spec);
 }

@@ -27,9 +27,9 @@
 
 #define CLIENTS_MAX	1000
 #define IDLE_S		75
-/* Bodies of all requests that are being received or served. */
+/* Maximum size of the bodies of all requests that are being received or served. */
 #define BODIES_MAX	(64UL << 20)
-/* Of a request that needs no token: some clients send an empty object with every request. */
+/* For a request that needs no token. Some clients send an empty object with every request. */
 #define PROBE_BODY_MAX	64
 
 /**
@@ -80,7 +80,7 @@ static void want_run(struct api *api)
 
 static enum MHD_Result send_answer(struct request *r)
 {
-	/* The page itself has the hashes of its script and style. */
+	/* The page itself contains the hashes of its script and its style. */
 	static const char csp[] = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 	struct MHD_Response *resp;
 	enum MHD_Result ret;
@@ -120,8 +120,9 @@ static const char *header(struct request *r, const char *name)
 }
 
 /*
- * A name that an attacker owns may resolve to this machine, so that a browser takes his
- * page for ours. Only names that nobody else can own pass where no token is asked for.
+ * An attacker may let a name of their own resolve to this machine, and then a browser would take
+ * the attacker's page for ours. So where no token is needed, only names that nobody else can own
+ * are accepted.
  */
 static bool host_is_safe(const char *host)
 {
@@ -162,7 +163,7 @@ static enum MHD_Result count_length(void *arg, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-/* With two lengths a proxy may see other requests than we do. */
+/* If there are two lengths, a proxy may see other requests than we do. */
 static bool has_one_length(struct request *r)
 {
 	unsigned int count = 0;
@@ -172,9 +173,8 @@ static bool has_one_length(struct request *r)
 }
 
 /*
- * By the head alone, so that no byte of a stranger's body is kept.
- *
- * Return: true if the request may go on, else it is answered.
+ * Judges a request by its head, so that no byte of a stranger's body is stored. Returns true if
+ * the request may continue; otherwise it has been answered.
  */
 static bool admit(struct request *r)
 {
@@ -204,7 +204,7 @@ static bool admit(struct request *r)
 	return true;
 }
 
-/* The same, when the body was received. */
+/* Judges a request again after its body was received. */
 static bool admit_body(struct request *r)
 {
 	if (r->too_large)
@@ -215,7 +215,7 @@ static bool admit_body(struct request *r)
 	return !r->answered;
 }
 
-/* What follows the type may be a parameter, such as the character set. */
+/* The type may be followed by a parameter, such as the character set. */
 static bool is_json(const char *type)
 {
 	const size_t len = sizeof(REQUEST_JSON) - 1;
@@ -223,7 +223,7 @@ static bool is_json(const char *type)
 	return type && !strncasecmp(type, REQUEST_JSON, len) && strchr("; \t", type[len]);
 }
 
-/* The same, of a request whose method its path has. */
+/* Judges the headers of a request that may change something. */
 static bool admit_change(struct request *r)
 {
 	if (r->method == METHOD_GET)
@@ -236,7 +236,10 @@ static bool admit_change(struct request *r)
 		request_error(r, 400, "invalid", "Content-Encoding", "a body must not be encoded");
 		return false;
 	}
-	/* A page of another site cannot send this method without asking. */
+	/*
+	 * A browser does not send this method for a page of another site without asking the
+	 * server.
+	 */
 	if (r->method == METHOD_DELETE && !r->len && !header(r, "Content-Type"))
 		return true;
 	if (!is_json(header(r, "Content-Type"))) {
@@ -275,7 +278,7 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 	r->conn = conn;
 	r->body_max = REQUEST_MAX;
 	r->method = find_method(method);
-	/* A proxy may send the whole URL. */
+	/* A proxy may send a complete URL. */
 	if (!strncasecmp(url, "http://", strlen("http://")))
 		url = strchrnul(url + strlen("http://"), '/');
 	r->path = strdup(url);
@@ -297,7 +300,7 @@ static void drop_body(struct request *r)
 	r->len = 0;
 }
 
-/* Return: false if there is no room. */
+/* Makes room for more of the body. Returns false if there is none. */
 static bool make_room(struct request *r, size_t len)
 {
 	size_t room = 2 * len + 512;
@@ -332,8 +335,9 @@ static void receive(struct request *r, const char *data, size_t len)
 }
 
 /*
- * A NUL byte would end a name too early. No name and no value may have what it becomes. A slash
- * becomes another byte, so that it is not one that was not escaped.
+ * Decodes names and values. An escaped slash becomes REQUEST_SLASH, so that it cannot be mistaken
+ * for a separator. A NUL byte would end the text too early, and so becomes 0x7f, as REQUEST_SLASH
+ * itself does; no name and no value may contain 0x7f.
  */
 static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
 {
@@ -416,7 +420,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 	free(r);
 }
 
-/* Where there were too many connections, libmicrohttpd accepts again in its next turn only. */
+/* If there were too many connections, libmicrohttpd only accepts again in its next turn. */
 static void connection(void *arg, struct MHD_Connection *conn, void **state,
 		       enum MHD_ConnectionNotificationCode code)
 {
@@ -474,7 +478,10 @@ static void http_log(void *arg, const char *fmt, va_list args)
 	log_often(LOG_INFO, "http: %.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* A path may have the socket of an earlier start, or of a daemon that lives. */
+/*
+ * True if a socket in the file system is used by a running daemon. It may also be left from an
+ * earlier start.
+ */
 static bool is_served(const struct listen_on *on)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -579,7 +586,9 @@ void api_quiesce(struct api *api)
 
 		if (fd < 0)
 			continue;
-		/* Before it is closed: afterwards the path may be another daemon's. */
+		/*
+		 * Do this before the close, because afterwards another daemon may have the path.
+		 */
 		if (l->on->sa.ss_family == AF_UNIX)
 			unlink(((const struct sockaddr_un *)&l->on->sa)->sun_path);
 		close(fd);

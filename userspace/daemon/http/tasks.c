@@ -59,7 +59,7 @@ static void put_error(struct api_error *err, const struct put_result *r, const c
 	api_error_set(err, r->status, r->error, field, "%s", put_message(r->error));
 }
 
-/* The error of one task, or NULL. */
+/* Returns the error of one task, or NULL. */
 static const struct api_error *one_error(const struct task_item *item, const struct put_result *r,
 					 struct api_error *err)
 {
@@ -179,7 +179,7 @@ void route_task_make(struct request *r, struct queue *q)
 	m->answer = calloc(tasks.count + 1, sizeof(*m->answer));
 	if (!m->answer)
 		abort();
-	/* One more, so that the answer comes after the last was begun. */
+	/* Count one more, so that the answer is not sent before the last task was begun. */
 	m->left = 1;
 	for (size_t i = 0; i < tasks.count; i++) {
 		struct making_one *one;

@@ -22,7 +22,7 @@ static bool is_pull(struct request *r, const struct queue *q)
 	return false;
 }
 
-/* Another daemon has time for this worker. */
+/* Another daemon can serve this worker. */
 static void refuse(struct request *r)
 {
 	r->retry_after = 1;
@@ -100,7 +100,7 @@ struct reporting_one {
 	size_t index;
 };
 
-/* A single item has the status of its answer; several have one each. */
+/* Answers a request. A single item determines the status; of several, each has its own. */
 static void answer_reporting(struct reporting *p)
 {
 	static const char *const names[] = {
@@ -120,7 +120,7 @@ static void answer_reporting(struct reporting *p)
 						      "result", names[p->answer[i]]));
 	if (down || unknown) {
 		json_decref(list);
-		/* Lanes of other nodes may have taken theirs. */
+		/* Lanes on other nodes may have accepted their reports. */
 		request_store_error(p->request, down == p->report.count ? STORE_DOWN :
 				    STORE_UNKNOWN);
 	} else if (p->report.count == 1 && p->answer[0] == REPORT_STALE) {
@@ -194,7 +194,7 @@ static void send_report(struct queue *q, const struct report_item *item, enum re
 	report_send(queue_lane(q, item->id), &r);
 }
 
-/* The retry policy of a task is in its body, which a report does not have. */
+/* Gets the body of a task, which contains its retry settings. A report does not have them. */
 static void looked(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct reporting_one *one = arg;

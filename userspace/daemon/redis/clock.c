@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Redis's clock as the wheel's clock shows it. See clock.h. */
+/* Redis's clock in terms of the wheel's clock. See clock.h. */
 #include "redis/clock.h"
 
 #define NSEC_PER_MSEC	1000000ULL
@@ -7,7 +7,7 @@
 
 #define MS_MAX		(INT64_MAX / NSEC_PER_MSEC)
 
-/* Redis cuts its time to microseconds. */
+/* Redis rounds its time down to microseconds. */
 #define RESOLUTION	NSEC_PER_USEC
 
 static uint64_t drift(uint64_t age)
@@ -58,7 +58,7 @@ uint64_t clock_redis_ms(const struct clock *c, uint64_t now)
 
 uint64_t clock_near(const struct clock *c, uint64_t ms)
 {
-	/* Nanoseconds end in 2262. A later time is as far away as they reach. */
+	/* Nanoseconds end in the year 2262. A later time is treated as that moment. */
 	uint64_t ns = ms < MS_MAX ? ms * NSEC_PER_MSEC : MS_MAX * NSEC_PER_MSEC;
 	uint64_t offset = c->offset;
 
@@ -72,7 +72,10 @@ uint64_t clock_sure(const struct clock *c, uint64_t ms)
 	uint64_t near = clock_near(c, ms);
 	uint64_t bound = clock_bound(c, near);
 
-	/* The bound grows while it is waited for: drift of the bound itself, twice over. */
+	/*
+	 * The bound grows during the wait: by drift(bound), and during that time by hardly
+	 * anything.
+	 */
 	return near + bound + drift(bound) + 1;
 }
 

@@ -16,17 +16,17 @@
 #include "ground/log.h"
 #include "redis/cluster.h"
 
-/* Between two tries of a command that must wait. */
+/* Time between two tries of a command that has to wait. */
 #define PAUSE		(25 * NSEC_PER_MSEC)
-/* Between two questions for the map. */
+/* Minimum time between two requests for the map. */
 #define GAP		(100 * NSEC_PER_MSEC)
-/* After this time without an answer, a command may be for a node that hangs. */
+/* If an answer takes longer than this, the node may hang. */
 #define SLOW		NSEC_PER_SEC
-/* How long a node without slots is kept after it was last named. */
+/* How long a node without slots is kept after it was last named in a map. */
 #define IDLE		(10 * NSEC_PER_SEC)
-/* After this many heartbeats the map is read without a reason. */
+/* The map is read after this many heartbeats even if there is no other reason. */
 #define BEATS		30
-/* So often a command goes on to another node at once. */
+/* How many times in a row a command is sent to another node without a pause. */
 #define HOPS		3
 
 static uint64_t now_of(const struct store *s)
@@ -34,7 +34,7 @@ static uint64_t now_of(const struct store *s)
 	return alarms_now(s->alarms);
 }
 
-/* The number of a node, which is new or known. */
+/* Returns the number of a node, which may be new. */
 static unsigned int find(struct store *s, const struct redis_node *address)
 {
 	unsigned int i = route_add(&s->route, address);
@@ -66,7 +66,7 @@ static void wait(struct store *s, struct command *cmd)
 	if (!cmd->give_up)
 		cmd->give_up = now + COMMAND_TIMEOUT;
 	if (now >= cmd->give_up) {
-		/* Each node refused it, so nothing was done. */
+		/* Nothing was done, because every node has refused the command. */
 		node_fail(s, cmd, STORE_DOWN);
 		return;
 	}
@@ -92,7 +92,7 @@ static void again(struct alarm *a, uint64_t now)
 
 	(void)now;
 	send_again(s);
-	/* cluster_flush() asks for the map. */
+	/* cluster_flush() will ask for the map. */
 	loop_again(s->loop);
 }
 
@@ -138,7 +138,7 @@ bool cluster_refused(struct conn *c, struct command *cmd, const char *error)
 		node_tell_up(s, node);
 		cluster_ask(s);
 	}
-	/* Nodes that send a command to each other do not know yet. */
+	/* If two nodes send a command to each other, neither knows the new owner yet, so wait. */
 	if (++cmd->redirects % (HOPS + 1) == 0 || !node_send(s, cmd))
 		wait(s, cmd);
 	return true;
@@ -146,7 +146,7 @@ bool cluster_refused(struct conn *c, struct command *cmd, const char *error)
 
 /* ---- The map ---- */
 
-/* Reads [from, to, [host, port, ...], ...] of CLUSTER SLOTS. */
+/* Reads one element of CLUSTER SLOTS: [from, to, [host, port, ...], ...]. */
 static bool read_range(struct store *s, struct route_map *m, const redisReply *r,
 		       const char *asked)
 {
@@ -164,7 +164,7 @@ static bool read_range(struct store *s, struct route_map *m, const redisReply *r
 	    node->element[1]->type != REDIS_REPLY_INTEGER)
 		return false;
 	host = node->element[0];
-	/* Without a name it is the host that we asked. */
+	/* An empty name means the host that we asked. */
 	if (host->type == REDIS_REPLY_STRING && host->len)
 		name = host->str;
 	if (strlen(name) >= sizeof(address.host))
@@ -183,7 +183,10 @@ static bool hangs(const struct store *s, const struct conn *c, uint64_t ns)
 	return head && head->sent && head->sent + ns < now_of(s);
 }
 
-/* A node that lost all slots and hangs has been replaced. It is not waited for. */
+/*
+ * Drops a node that has lost all its slots. It does not wait for a node that hangs, because that
+ * has been replaced.
+ */
 static void leave(struct store *s, unsigned int i)
 {
 	struct node *n = &s->node[i];
@@ -212,7 +215,7 @@ static void apply(struct store *s, const struct route_map *m)
 		if (s->node[i].started)
 			check_node(s, i);
 	}
-	/* A node that left the cluster gets no messages. */
+	/* A node that has left the cluster gets no messages. */
 	if (!s->route.node[s->messages.node].slots && nodes_any(s) != ROUTE_NONE &&
 	    s->messages.state != CONN_CLOSED)
 		conn_close(&s->messages, "its node has no slots any more");
@@ -245,7 +248,7 @@ void cluster_ask(struct store *s)
 	loop_again(s->loop);
 }
 
-/* The next node that can be asked, with or without slots. */
+/* Returns the next node that can be asked, with or without slots. */
 static unsigned int next_to_ask(const struct store *s)
 {
 	for (unsigned int k = 1; k <= ROUTE_NODES_MAX; k++) {

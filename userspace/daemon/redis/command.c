@@ -66,7 +66,10 @@ struct command *make_command(const char **fixed, unsigned int count, struct args
 	size_t at = 0;
 	long long n = -1;
 
-	/* Out of memory here means a kernel without overcommit: there is no way on. */
+	/*
+	 * If memory is exhausted here, the kernel does not overcommit, and there is no way to
+	 * continue.
+	 */
 	if (!cmd || !argv || !len)
 		abort();
 	for (unsigned int i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A command for Redis: its arguments as they grow, and what waits for its answer. No I/O.
+ * A command for Redis: its arguments while they are being added, and the function that waits for
+ * its answer. This file does no I/O.
  */
 #ifndef TWHEELD_REDIS_COMMAND_H
 #define TWHEELD_REDIS_COMMAND_H
@@ -14,13 +15,13 @@
 enum store_result {
 	/* There is a reply. */
 	STORE_OK,
-	/* Redis answered with an error: nothing was done. */
+	/* Redis answered with an error, so nothing was done. */
 	STORE_REFUSED,
-	/* Redis has no memory left: nothing was done. */
+	/* Redis has no memory left, so nothing was done. */
 	STORE_FULL,
-	/* Redis could not be reached: nothing was done. */
+	/* Redis could not be reached, so nothing was done. */
 	STORE_DOWN,
-	/* The connection broke, or fewer replicas answered: perhaps it was done. */
+	/* The connection broke, or too few replicas answered, so it may have been done. */
 	STORE_UNKNOWN,
 };
 

@@ -15,7 +15,9 @@
 #include "redis/conn.h"
 
 #define READ_LEN	65536
-/* Reads of one turn, so that a long answer does not keep the loop from its timers. */
+/*
+ * Maximum number of reads per turn, so that a long answer does not keep the loop from its timers.
+ */
 #define READS		16
 #define IOVS		64
 #define BACKOFF_MIN	(50 * NSEC_PER_MSEC)
@@ -47,7 +49,7 @@ void conn_push(struct conn *c, struct command *cmd, uint64_t timeout)
 	loop_again(c->loop);
 }
 
-/* Return: a number of bytes, 0 at the end, or a negative errno. */
+/* Returns a number of bytes, 0 at the end, or a negative errno. */
 static ssize_t receive(struct conn *c, void *buf, size_t len)
 {
 	ssize_t n;
@@ -68,13 +70,13 @@ static ssize_t transmit(struct conn *c, const struct iovec *iov, int count)
 	return n < 0 ? -errno : n;
 }
 
-/* Why receive() or transmit() failed. */
+/* Returns why receive() or transmit() failed. */
 static const char *io_error(const struct conn *c, ssize_t err)
 {
 	return err == -EPROTO && c->session ? tls_why(c->session) : strerror((int)-err);
 }
 
-/* Moves the place of the next write by @n bytes. */
+/* Moves the position of the next write by @n bytes. */
 static void wrote(struct conn *c, size_t n)
 {
 	while (n) {
@@ -118,7 +120,7 @@ void conn_flush(struct conn *c)
 		}
 		wrote(c, n);
 	}
-	/* What was not written at all was not sent. */
+	/* Commands of which nothing was written were certainly not sent. */
 	for (struct command *cmd = c->unsent; cmd; cmd = cmd->next) {
 		if (cmd != c->unsent || !c->offset)
 			cmd->sent = 0;
@@ -172,11 +174,11 @@ static void read_replies(struct conn *c)
 			}
 			if (reply)
 				take_reply(c, reply, received);
-			/* The answer may have ended the connection. */
+			/* The handler of the answer may have ended the connection. */
 			if (c->state < CONN_GREETING)
 				return;
 		} while (reply);
-		/* A read with TLS ends with its record, and another one may be there. */
+		/* With TLS, a read ends with a record, and there may be another one. */
 		if (!c->session && (size_t)n < sizeof(buf))
 			return;
 	}
@@ -392,7 +394,7 @@ void conn_close(struct conn *c, const char *why)
 {
 	char text[160];
 
-	/* The text may be the reader's own. */
+	/* The text may belong to the reader, which end() frees. */
 	snprintf(text, sizeof(text), "%s", why);
 	c->fresh = false;
 	end(c);

@@ -17,7 +17,7 @@
 #include "redis/greet.h"
 #include "redis/node.h"
 
-/* The first that has the flags of scripts, without which a full Redis would not drain. */
+/* The first version with flags for scripts. Without these, a full Redis could not be drained. */
 #define MAJOR_MIN	7
 
 static void greet(struct conn *c, struct args *a, store_fn *fn)
@@ -33,7 +33,7 @@ static void must_succeed(void *arg, enum store_result result, const redisReply *
 		conn_close(c, reply->str);
 }
 
-/* The value of "name:value" in an answer to INFO. */
+/* Finds the value of "name:value" in an answer to INFO. */
 static const char *info(const char *text, const char *name, char *value, size_t len)
 {
 	const char *at = strstr(text, name);
@@ -59,7 +59,7 @@ static void judge_version(void *arg, enum store_result result, const redisReply 
 	struct conn *c = arg;
 	char value[24], why[100];
 
-	/* INFO of all sections says why, if there is none. */
+	/* If there is no answer, INFO of all sections reports the reason. */
 	if (result != STORE_OK || reply->type != REDIS_REPLY_STRING)
 		return;
 	info(reply->str, "\nredis_version:", value, sizeof(value));
@@ -93,7 +93,10 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	info(reply->str, "\nrole:", value, sizeof(value));
-	/* A replica of a cluster knows the map. Commands are sent to those with slots. */
+	/*
+	 * In a cluster, a replica is fine: it knows the map, and commands only go to nodes with
+	 * slots.
+	 */
 	if (strcmp(value, "master") && !is_cluster(c->store)) {
 		refuse(c, "Redis is a read-only replica", true);
 		return;
@@ -150,7 +153,10 @@ static void subscribe(struct conn *c)
 	args_text(&a, "SUBSCRIBE");
 	for (unsigned int i = 0; i < c->store->nr_channels; i++)
 		args_text(&a, c->store->channels[i]);
-	/* It has an answer for each channel. All are messages to the reader; an error is not. */
+	/*
+	 * There is an answer for each channel. The reader takes them for messages, except for an
+	 * error.
+	 */
 	greet(c, &a, must_succeed);
 }
 

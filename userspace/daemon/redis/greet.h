@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What a server must be, before it is used.
- */
+/* Checks a server before it is used. */
 #ifndef TWHEELD_REDIS_GREET_H
 #define TWHEELD_REDIS_GREET_H
 

@@ -51,7 +51,7 @@ bool node_send(struct store *s, struct command *cmd)
 	if (c->state != CONN_READY)
 		return false;
 	if (cmd->ask != ROUTE_NONE) {
-		/* It holds for the next command of the connection only. */
+		/* ASKING only applies to the next command of the connection. */
 		args_text(&a, "ASKING");
 		conn_push(c, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
 		cmd->ask = ROUTE_NONE;
@@ -69,7 +69,7 @@ void node_tell_up(struct store *s, unsigned int node)
 
 	if (n->told || n->scripts.state != CONN_READY || !s->route.node[node].slots)
 		return;
-	/* Puts would be refused. */
+	/* Until this connection is ready, puts would be refused. */
 	if (s->config->wait_replicas && n->puts.state != CONN_READY)
 		return;
 	n->told = true;
@@ -92,7 +92,9 @@ int node_start_conn(struct store *s, unsigned int node, struct conn *c, bool sub
 	c->tls = s->tls;
 	c->subscribe = subscribes;
 	ret = conn_init(c);
-	/* From the loop, so that nothing is told before the store is known. */
+	/*
+	 * Connect from the loop, so that no event is reported before the caller knows the store.
+	 */
 	return ret ? ret : alarm_arm(s->alarms, &c->retry, 1);
 }
 
@@ -120,7 +122,9 @@ int node_start(struct store *s, unsigned int node)
 	memset(n, 0, sizeof(*n));
 	n->started = true;
 	n->used = true;
-	/* What is known of the server that had this number is not true of this one. */
+	/*
+	 * An earlier server had this number, and what is known of it does not apply to this one.
+	 */
 	n->changed = used;
 	ret = node_start_conn(s, node, &n->scripts, false);
 	if (!ret && s->config->wait_replicas)

@@ -31,16 +31,16 @@ struct sentinel;
 /**
  * struct node - one Redis
  * @started: its connections are prepared
- * @used: its number has been another's before, or its own
+ * @used: the number belonged to a node before, perhaps to this one
  * @told: the caller knows that it is up
- * @changed: it was started anew since it was up
+ * @changed: it was started again since it was up
  * @used_at: when it had slots or was named last, for a node of a cluster
  * @scripts: connection for scripts and plain commands
  * @puts: connection for commands with WAIT; used if there is wait-replicas
  * @run_id: which start of which server the last connection reached
  * @refusal: why it refused a command last
  * @unconfirmed: one was pushed since the last WAIT
- * @confirming: those whose answers wait for a WAIT
+ * @confirming: commands whose answers wait for a WAIT
  */
 struct node {
 	bool started;

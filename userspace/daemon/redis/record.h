@@ -13,7 +13,7 @@
 #include "redis/script.h"
 #include "text/schedule.h"
 
-/* Schedules of all queues. */
+/* Maximum number of schedules in all queues. */
 #define SCHEDULES_MAX	10000
 
 enum record_state {
@@ -27,11 +27,11 @@ enum record_state {
  * @generation: of its definition
  * @state: whether it makes runs
  * @next: the run that is to be made, or was made last; SCHEDULE_NEVER: none
- * @made: it was made
- * @runs: how many were
- * @caught: how many of the last ones were missed when they were made
- * @clears: runs of former generations may still be tasks
- * @clear: one of them
+ * @made: the task of that run was made
+ * @runs: number of runs that were made
+ * @caught: how many of the latest runs had been missed when they were made
+ * @clears: there may still be tasks of earlier generations
+ * @clear: the run of one of these tasks
  * @definition: JSON; points into the text
  * @definition_len: its length
  */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses by name, from a thread. See resolve.h. What is an address needs none, so it can
- * be had while a name server hangs.
+ * Looks up addresses by name, in a thread. See resolve.h.
  *
- * Lifetime: the loop and the thread have a reference each, and the last one frees.
+ * An address needs no thread, so it works even while a name server hangs.
+ *
+ * Lifetime: the loop and the thread hold a reference each, and the last one frees the struct.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -19,7 +20,7 @@
 #include "config/config.h"
 #include "redis/resolve.h"
 
-/* A name server may hang for long, and each try leaves a thread. */
+/* Limits the threads, because a name server may hang for a long time, and each try leaves one. */
 #define THREADS_MAX	64
 
 static atomic_uint threads;
@@ -65,7 +66,7 @@ static void answer(struct resolve *r, int flags)
 
 static void tell(struct resolve *r)
 {
-	/* To read the eventfd is no order between threads in C. */
+	/* In C, reading the eventfd does not order the memory accesses of the threads. */
 	atomic_store(&r->done, true);
 	eventfd_write(r->fd, 1);
 }
@@ -81,7 +82,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* The signals are for the loop. */
+/* The thread blocks all signals, because they are for the loop. */
 static int start_thread(struct resolve *r)
 {
 	pthread_attr_t attr;

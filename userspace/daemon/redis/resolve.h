@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Addresses of a host, by name, without a wait: getaddrinfo() runs in a thread of its own.
- */
+/* Looks up the addresses of a host without waiting: getaddrinfo() runs in its own thread. */
 #ifndef TWHEELD_REDIS_RESOLVE_H
 #define TWHEELD_REDIS_RESOLVE_H
 

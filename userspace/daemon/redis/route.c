@@ -33,7 +33,7 @@ void route_init(struct route *r, const struct redis_url *url)
 		a->node = url->node[0];
 		a->db = url->db;
 	}
-	/* Of Sentinel's, nobody knows the master yet: see route_move(). */
+	/* With Sentinel, nobody knows the master yet: see route_move(). */
 }
 
 static unsigned int crc16(const char *text, size_t len)
@@ -126,7 +126,7 @@ bool route_apply(struct route *r, const struct route_map *m)
 	return other;
 }
 
-/* Reads "SLOT HOST:PORT"; the host may be empty, and an IPv6 address has no brackets. */
+/* Reads "SLOT HOST:PORT". The host may be empty, and an IPv6 address has no brackets. */
 static bool read_target(const char *text, struct route_error *e)
 {
 	const char *space = strchr(text, ' '), *colon = strrchr(text, ':');
@@ -155,7 +155,7 @@ void route_error(const char *error, struct route_error *e)
 	memset(e, 0, sizeof(*e));
 	e->verdict = row->route;
 	e->map = row->map;
-	/* A target that we cannot read: the map will tell. */
+	/* If the target cannot be read, the map will tell. */
 	if ((row->route == ROUTE_MOVED || row->route == ROUTE_ASK) &&
 	    !read_target(error + strlen(row->word), e))
 		e->verdict = ROUTE_LATER;

@@ -243,7 +243,7 @@ bool change_answer(const redisReply *reply, struct change_answer *out);
 
 /**
  * struct sweep_answer - what was removed
- * @most: tasks of that kind of which most were
+ * @most: number of removed tasks, of the kind of which most were removed
  * @orphans: ids without a header
  * @newer: tasks of a newer version
  * @next_ms: when the next one is to be removed, or NEVER_MS
@@ -282,7 +282,7 @@ enum lane_verb {
 };
 
 void lane_args(struct args *a, enum lane_verb verb);
-/* @n: tasks of the lane, if it was to be closed; 1 if it is, if that was asked. */
+/* @n: after LANE_CLOSE, the number of tasks in the lane; after LANE_ASK, 1 if it is closed. */
 bool lane_answer(const redisReply *reply, uint64_t *n);
 
 void purge_args(struct args *a, enum task_state state, unsigned int limit, uint64_t before_ms,

@@ -16,9 +16,9 @@
  * @listen: to the same one, for +switch-master
  * @config: of the caller
  * @url: all of them
- * @at: which one
- * @address: of it
- * @failures: connections that failed since one was good
+ * @at: number of the one in use
+ * @address: its address
+ * @failures: number of connections that have failed since the last good one
  * @fn: of the caller
  * @arg: for @fn
  */
@@ -54,7 +54,10 @@ static void ask(struct sentinel *s)
 	say(&s->ask, 3, words);
 }
 
-/* One that asks for no password would answer with an error. So there is AUTH only if set. */
+/*
+ * Sends AUTH only if a password is configured, because a Sentinel without one would answer with an
+ * error.
+ */
 static void authenticate(struct conn *c, const struct config *config)
 {
 	const char *words[] = { "AUTH", config->sentinel_user, config->sentinel_password };
@@ -90,7 +93,7 @@ static void opened(struct conn *c)
 	ask(s);
 }
 
-/* The answer to the question, or to AUTH, which has no elements. */
+/* Handles the answer to the question, or to AUTH, whose answer has no elements. */
 static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply, uint64_t received)
 {
 	struct sentinel *s = sentinel_of(c);
@@ -142,7 +145,7 @@ static void handle_push(struct conn *c, redisReply *reply)
 		} else if (!strcmp(e[0]->str, "subscribe")) {
 			command_free(commands_pop(&c->queue));
 			conn_ready(c);
-			/* It may have switched before. */
+			/* The master may have changed before we listened. */
 			sentinel_ask(sentinel_of(c));
 		}
 	}
@@ -162,7 +165,7 @@ static void closed(struct conn *c, const char *why)
 	struct sentinel *s = sentinel_of(c);
 
 	forget_commands(c);
-	/* Once each, until one is good. */
+	/* Log this for each Sentinel once, until one answers. */
 	if (s->failures++ < 2 * s->url->nodes)
 		log_often(LOG_WARNING, "Sentinel %s:%u: %s", s->address.node.host,
 			  s->address.node.port, why);

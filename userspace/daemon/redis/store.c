@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Redis: commands, scripts, WAIT, Sentinel. See store.h. */
+/* Redis: commands, scripts, WAIT and Sentinel. See store.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "redis/tls.h"
 
 #define KEYS		8
-/* EVALSHA, its hash, the number of keys, the keys. */
+/* EVALSHA, the hash, the number of keys, and the keys. */
 #define SCRIPT_FIXED	(3 + KEYS)
 
 static const char *const key_names[KEYS] = {
@@ -30,7 +30,7 @@ static void push(struct store *s, struct command *cmd)
 		node_fail(s, cmd, STORE_DOWN);
 }
 
-/* What a client is told must outlive the master. */
+/* True if the result has to survive the loss of the master, because a client is told about it. */
 static bool confirms(const struct store *s, const struct args *a)
 {
 	return a->confirm && s->config->wait_replicas;
@@ -100,7 +100,7 @@ void store_script_on_key(struct store *s, enum store_script script, const char *
 	push_script(s, script, fixed, 1, a, fn, arg);
 }
 
-/* Redis does not know the hash: sends the source. */
+/* Redis does not know the hash, so send the source. */
 static void evaluate(struct conn *c, struct command *cmd)
 {
 	const struct source *src = &c->store->source[cmd->script];
@@ -240,11 +240,11 @@ static void scripts_closed(struct conn *c, const char *why)
 		sentinel_ask(s->sentinel);
 	if (is_cluster(s)) {
 		cluster_ask(s);
-		/* One that we only asked for the map. */
+		/* This was only a node that we had asked for the map. */
 		if (!was && !s->unfit && store_up(s))
 			return;
 	}
-	/* Sentinels may have named no master yet. */
+	/* Sentinel may not have named a master yet. */
 	if (s->sentinel)
 		snprintf(s->why, sizeof(s->why), "%s", why);
 	else
@@ -321,7 +321,7 @@ static void master_is(void *arg, const struct redis_node *master)
 
 /* ---- The store ---- */
 
-/* A server was greeted, and it is one that we want. */
+/* A server was greeted, and it fits. */
 static void ready(struct conn *c)
 {
 	struct store *s = c->store;
@@ -337,7 +337,7 @@ static void unfit(struct conn *c, bool replica)
 {
 	struct store *s = c->store;
 
-	/* Sentinel will name another one. */
+	/* Sentinel will name another server. */
 	s->unfit = !s->sentinel;
 	if (replica && s->sentinel)
 		sentinel_doubt(s->sentinel);
@@ -389,7 +389,7 @@ void store_flush(void *arg)
 	}
 }
 
-/* Return: NULL, or why not. */
+/* Returns NULL, or why it cannot start. */
 static const char *start(struct store *s)
 {
 	static char text[TLS_WHY_LEN];
@@ -454,11 +454,13 @@ void store_close(struct store *s)
 		if (n->puts.alarms)
 			conn_end(&n->puts);
 		n->told = false;
-		/* Those whose WAIT failed just now. */
+		/* These are the commands whose WAIT failed just now. */
 		run_failed(&n->confirming);
 	}
 	run_failed(&s->cluster.waiting);
-	/* What fails may send another command, which fails as well. */
+	/*
+	 * The function of a command that fails may send another command, which then fails as well.
+	 */
 	for (unsigned int i = 0; i < 4; i++)
 		store_flush(s);
 }
@@ -539,7 +541,7 @@ void store_ping(struct store *s)
 {
 	struct args a = { 0 };
 
-	/* A master that hangs breaks no connection. */
+	/* A master that hangs does not break its connections, so ask. */
 	if (s->sentinel)
 		sentinel_ask(s->sentinel);
 	if (is_cluster(s))
@@ -557,7 +559,7 @@ const struct store_stats *store_stats(const struct store *s)
 
 bool store_next_node(const struct store *s, unsigned int *n, char name[ROUTE_NAME_LEN], bool *up)
 {
-	/* Before there is a map, no node has slots. */
+	/* No node has slots before the first map. */
 	bool mapped = false;
 
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++)

@@ -55,7 +55,7 @@ static const char *reason(unsigned long err)
 
 static int bad(char why[TLS_WHY_LEN], const char *key, const char *file)
 {
-	/* The first is the cause, as "no such file". */
+	/* The first error is the cause, such as "no such file". */
 	snprintf(why, TLS_WHY_LEN, "%s: %s: %s", key, file, reason(ERR_peek_error()));
 	return -1;
 }
@@ -99,7 +99,7 @@ struct tls *tls_new(const struct config *config, char why[TLS_WHY_LEN])
 	SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
-	/* A queue of commands is written from where it is, and may have grown meanwhile. */
+	/* The buffer from which a command is written may have moved before the next try. */
 	SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
 			 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	return t;
@@ -115,7 +115,7 @@ void tls_free(struct tls *t)
 
 void tls_replace(struct tls *t, struct tls *by)
 {
-	/* Sessions have references of their own. */
+	/* Open sessions have their own references. */
 	SSL_CTX_free(t->ctx);
 	*t = *by;
 	free(by);
@@ -160,7 +160,7 @@ void tls_free_session(struct tls_session *s)
 	free(s);
 }
 
-/* What became of a call that returned @ret. Return: 0 at the end, or a negative errno. */
+/* Interprets the result of a call. Returns 0 at the end, or a negative errno. */
 static int failed(struct tls_session *s, int ret, int err)
 {
 	long verdict = SSL_get_verify_result(s->ssl);
@@ -175,7 +175,10 @@ static int failed(struct tls_session *s, int ret, int err)
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
 	case SSL_ERROR_SYSCALL:
-		/* TLS 1.3 refuses a client behind the handshake, and a reset hides the reason. */
+		/*
+		 * With TLS 1.3, a server rejects a client after the handshake, and the reset hides
+		 * the reason.
+		 */
 		snprintf(s->why, sizeof(s->why), "%s", err ? strerror(err) : "TLS ended early");
 		if (!s->heard && (err == ECONNRESET || err == EPIPE))
 			snprintf(s->why, sizeof(s->why), "TLS: Redis ended the connection: "

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The body of a task: its stored form, and what URLs and headers may be.
- */
+/* The body of a task: its stored form, and which URLs and headers are allowed. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -22,8 +20,8 @@ static const char *const methods[BODY_METHODS] = {
 };
 
 /*
- * Headers that frame the request, or that the daemon sets itself. Those of the
- * hop must not differ from what libcurl sends.
+ * Headers that frame the request, or that the daemon sets itself. Hop-by-hop headers must be those
+ * that libcurl sends.
  */
 static const char *const refused_headers[] = {
 	"host", "content-length", "transfer-encoding", "connection", "keep-alive",
@@ -90,7 +88,7 @@ void body_encode(const struct task_body *b, uint8_t *out)
 		memcpy(out, b->payload, b->payload_len);
 }
 
-/* True if @len bytes are @count strings, each with its NUL. */
+/* True if @len bytes are exactly @count strings, each with its NUL. */
 static bool are_strings(const char *p, size_t len, unsigned int count)
 {
 	for (; count; count--) {
@@ -142,7 +140,7 @@ bool body_decode(const uint8_t *data, size_t len, struct task_body *b)
 	return b->payload_len <= BODY_PAYLOAD_MAX;
 }
 
-/* A character of a header's name, as RFC 9110 has it. */
+/* True for a character of the name of a header, according to RFC 9110. */
 static bool is_token_char(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -176,7 +174,7 @@ const char *header_refused(const char *name, size_t name_len, const char *value,
 	return NULL;
 }
 
-/* The parts of a URL: scheme, host and port. @host_len of 0: not valid. */
+/* The parts of a URL: scheme, host and port. If it is not valid, @host_len is 0. */
 struct parts {
 	const char *scheme;
 	const char *host;
@@ -190,7 +188,7 @@ static bool is_host_char(char c)
 	       (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_';
 }
 
-/* Reads ":PORT" up to @end; nothing is the default of the scheme. */
+/* Reads ":PORT" up to @end. If there is nothing, uses the default of the scheme. */
 static const char *split_port(const char *p, const char *end, struct parts *parts)
 {
 	unsigned int port = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The next run is searched field by field: a month that fits, in it a day, an hour and a minute.
- * Each field that does not fit skips all moments with its value. Wall times only grow with the
- * moments that zone_time() gives them, so the first wall time whose moment has not passed is it.
+ * The next run is searched field by field: a month that matches, and in it a day, an hour and a
+ * minute. A field that does not match skips all moments with its value. As wall times grow, so do
+ * the moments that zone_time() returns for them. Therefore the first wall time whose moment has
+ * not passed is the next run.
  */
 #include "text/cron.h"
 
@@ -14,14 +15,14 @@
 #define MINUTE	60
 #define HOUR	(60 * MINUTE)
 #define DAY	(24 * HOUR)
-/* The 29th of February may be eight years away. */
+/* February 29 may be eight years away. */
 #define YEARS	9
 
 struct field {
 	const char *wrong;
 	const char *const *names;
 	unsigned int first, last;
-	/* The value of the first name. */
+	/* The value of the first name in the list. */
 	unsigned int base;
 };
 
@@ -38,7 +39,7 @@ static const struct field fields[] = {
 	{ "the hour is not one of 0 to 23", NULL, 0, 23, 0 },
 	{ "the day of the month is not one of 1 to 31", NULL, 1, 31, 0 },
 	{ "the month is not one of 1 to 12 or jan to dec", month_names, 1, 12, 1 },
-	/* 7 is Sunday, too. */
+	/* 7 means Sunday as well. */
 	{ "the weekday is not one of 0 to 7 or sun to sat", weekday_names, 0, 7, 0 },
 };
 
@@ -54,7 +55,7 @@ static const struct {
 	{ "@annually", "0 0 1 1 *" },
 };
 
-/* Reads a number of at most two digits, or a name. Return: behind it, or NULL. */
+/* Reads a number of at most two digits, or a name. Returns what follows, or NULL. */
 static const char *parse_value(const char *p, const struct field *f, unsigned int *value)
 {
 	unsigned int i;
@@ -74,7 +75,7 @@ static const char *parse_value(const char *p, const struct field *f, unsigned in
 	return NULL;
 }
 
-/* Reads one element of a list. Return: behind it, or NULL. */
+/* Reads one element of a list. Returns what follows, or NULL. */
 static const char *parse_element(const char *p, const struct field *f, uint64_t *bits)
 {
 	unsigned int first = f->first, last = f->last, step = 1, i;
@@ -82,7 +83,7 @@ static const char *parse_element(const char *p, const struct field *f, uint64_t 
 
 	if (*p == '*') {
 		p++;
-		/* Not Sunday twice. */
+		/* Do not count Sunday twice. */
 		last -= f->names == weekday_names;
 	} else {
 		p = parse_value(p, f, &first);
@@ -94,7 +95,7 @@ static const char *parse_element(const char *p, const struct field *f, uint64_t 
 			p = parse_value(p + 1, f, &last);
 			if (!p)
 				return NULL;
-			/* From Saturday to Sunday, for example. */
+			/* A range may end on Sunday, for example Saturday to Sunday. */
 			if (f->names == weekday_names && !last && first)
 				last = 7;
 		}
@@ -103,7 +104,7 @@ static const char *parse_element(const char *p, const struct field *f, uint64_t 
 		p = parse_value(p + 1, &(struct field) { .first = 1 }, &step);
 		if (!p || !step)
 			return NULL;
-		/* A number with a step goes on to the end. */
+		/* A number with a step has no end, so it goes on to the last value. */
 		if (open)
 			last = f->last - (f->names == weekday_names);
 	}
@@ -114,7 +115,7 @@ static const char *parse_element(const char *p, const struct field *f, uint64_t 
 	return p;
 }
 
-/* Reads a field. Return: behind it, or NULL. */
+/* Reads a field. Returns what follows, or NULL. */
 static const char *parse_field(const char *p, const struct field *f, uint64_t *bits)
 {
 	*bits = 0;
@@ -140,7 +141,7 @@ static unsigned int days_of(int64_t year, unsigned int month)
 	return days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* True if any month that fits has a day that fits. */
+/* True if a month that matches has a day that matches. */
 static bool has_day(const struct cron *c)
 {
 	unsigned int month;
@@ -183,13 +184,13 @@ const char *cron_parse(const char *text, struct cron *cron)
 	return has_day(cron) ? NULL : "no month has that day";
 }
 
-/* Wall time that is taken apart. */
+/* A wall time, split into its fields. */
 struct moment {
 	int64_t year;
 	unsigned int month, day, hour, minute;
 };
 
-/* Days from 1970-01-01: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
+/* Returns the days from 1970-01-01: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
 static int64_t days_from_civil(int64_t year, unsigned int month, unsigned int day)
 {
 	int64_t y = year - (month <= 2), era = y / 400;
@@ -206,7 +207,7 @@ static struct moment take_apart(int64_t wall)
 	};
 	int64_t days = wall / DAY;
 
-	/* Not earlier than the year, and at most a day too late in it. */
+	/* This estimate is never too late, so search from there. */
 	m.year = 1970 + days / 366;
 	while (days_from_civil(m.year + 1, 1, 1) <= days)
 		m.year++;
@@ -232,7 +233,9 @@ static bool day_fits(const struct cron *c, const struct moment *m)
 	return c->either ? day || of_week : day && of_week;
 }
 
-/* Begins with the next value of a field, and the first of all that are smaller. */
+/*
+ * Each of these goes to the next value of a field, and to the first values of all smaller fields.
+ */
 static void next_month(struct moment *m)
 {
 	m->day = 1;

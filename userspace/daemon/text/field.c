@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * JSON of requests: parsing, and fields with their limits. See field.h.
- */
+/* JSON of requests: parsing, and fields with limits. See field.h. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +23,7 @@ int field_error(const struct fields *f, int status, const char *code, const char
 	va_start(args, fmt);
 	vsnprintf(message, sizeof(message), fmt, args);
 	va_end(args);
-	/* Without a name, the object itself is the culprit. */
+	/* Without a name, the object itself is wrong. */
 	if (*name || !*f->at)
 		snprintf(field, sizeof(field), "%s%s", f->at, name);
 	else
@@ -161,7 +159,7 @@ int field_time(const struct fields *f, const char *name, uint64_t *ms)
 		return field_error(f, INVALID, name, "%s", why);
 	if (!text)
 		value = (uint64_t)json_integer_value(v);
-	/* Seconds, most likely: this many milliseconds ended in 1973. */
+	/* This is most likely in seconds, because as milliseconds it would be before 1974. */
 	if ((!text || !text[strspn(text, "0123456789")]) && value < BARE_TIME_MIN)
 		return field_error(f, INVALID, name,
 				   "a bare number is Unix milliseconds, 100000000000 or more");
@@ -254,7 +252,7 @@ int field_retry(const struct fields *f, const char *name, struct retry *retry)
 	    field_duration(&sub, "cap", 1, RETRY_DELAY_MAX, &cap) ||
 	    field_jitter(&sub, &r.jitter))
 		return -1;
-	/* A default never contradicts a value that was given. */
+	/* If one of the two is a default, it adapts to the value that was given. */
 	if (cap < base) {
 		if (!json_object_get(sub.obj, "cap"))
 			cap = base;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fields of JSON objects, checked: for the parsers of this room alone.
+ * Fields of JSON objects, with checks. Only the parsers of this directory use this.
  *
- * A reader of a field leaves its result alone if the field is absent, so the
- * result must hold the default before. It returns 0, or -1 with the error set.
+ * If a field is absent, a function leaves its result alone, so the result has to contain the
+ * default before. It returns 0, or -1 with the error set.
  */
 #ifndef TWHEELD_TEXT_FIELD_H
 #define TWHEELD_TEXT_FIELD_H
@@ -19,10 +19,10 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* A task is due at most this long after now. */
+/* A task must be due at most this long after now. */
 #define TASK_AHEAD_MAX_MS	(100ULL * 366 * 24 * 3600 * 1000)
 
-/* A bare time below this is refused. */
+/* A time without a unit that is below this is rejected. */
 #define BARE_TIME_MIN	100000000000ULL
 
 #define INVALID		400, "invalid"

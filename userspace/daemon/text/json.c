@@ -9,7 +9,7 @@
 
 #include "text/json.h"
 
-/* A message may quote what a client sent: keep it ASCII and on one line. */
+/* Keeps a message in ASCII and on one line, because it may quote what a client sent. */
 static void make_printable(char *text)
 {
 	for (; *text; text++)
@@ -27,7 +27,7 @@ int api_error_set(struct api_error *err, int status, const char *code,
 	va_end(args);
 	err->status = status;
 	err->code = code;
-	/* A long name is cut. */
+	/* This shortens a long name. */
 	snprintf(err->field, sizeof(err->field), "%s", field ? field : "");
 	make_printable(err->field);
 	make_printable(err->message);

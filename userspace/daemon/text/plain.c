@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The JSON that nearly all clients send: printable ASCII without escapes, whole numbers.
+ * Parses the JSON that nearly all clients send: printable ASCII without escapes, and whole
+ * numbers. The library passes each character through several functions, which was half of what a
+ * task cost the daemon.
  *
- * The library looks at each character by several functions, and that was half of what a
- * task cost the daemon. What this file does not know it leaves to the library, and so all
- * errors, too: whatever this file accepts means the same to the library.
+ * What this file does not know it leaves to the library, including all errors. Whatever it accepts
+ * means the same to the library.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct text {
 
 static json_t *read_value(struct text *t);
 
-/* Return: the next character that is no space, which is not taken, or 0 at the end. */
+/* Returns the next character that is not a space, without consuming it, or 0 at the end. */
 static char look(struct text *t)
 {
 	while (t->at < t->end &&
@@ -56,7 +57,7 @@ static bool take_word(struct text *t, const char *word)
 	return true;
 }
 
-/* Return: the first character of a string, or NULL. */
+/* Returns the first character of a string, or NULL. */
 static const char *take_string(struct text *t, size_t *len)
 {
 	const char *begin, *p;
@@ -84,7 +85,7 @@ static json_t *read_string(struct text *t)
 	return s ? json_stringn_nocheck(s, len) : NULL;
 }
 
-/* A number with a fraction or an exponent has no end here that its reader wants. */
+/* After a fraction or an exponent this stops, and the caller leaves the number to the library. */
 static json_t *read_number(struct text *t)
 {
 	const char *begin = t->at;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The JSON that nearly all clients send, read fast.
- */
+/* Parses the JSON that nearly all clients send, quickly. */
 #ifndef TWHEELD_TEXT_PLAIN_H
 #define TWHEELD_TEXT_PLAIN_H
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Pull: what workers ask for and report, and the tokens that they carry.
- */
+/* What workers of a pull queue ask for and report, and their tokens. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +46,7 @@ const char *token_text(char buf[TOKEN_LEN], uint64_t holder, uint64_t token)
 	return buf;
 }
 
-/* Reads hex digits at *@p, @min to 16 of them. */
+/* Reads from @min to 16 hex digits at *@p. */
 static bool read_hex(const char **p, unsigned int min, uint64_t *value)
 {
 	unsigned int digits = 0;
@@ -82,7 +80,7 @@ bool token_parse(const char *text, uint64_t *holder, uint64_t *token)
 	return true;
 }
 
-/* The fields of an item beside its id and token; NULL ends each list. */
+/* The fields of an item beside its id and its token. NULL ends each list. */
 static const char *const extra_fields[][4] = {
 	[REPORT_ACK] = { NULL },
 	[REPORT_NACK] = { "delay", "dead", "error", NULL },
@@ -107,7 +105,7 @@ static int read_extras(const struct fields *f, enum report_kind kind,
 		return 0;
 	len = strlen(error);
 	if (len > TASK_NOTE_MAX) {
-		/* Cut before the first byte of a character, to keep it UTF-8. */
+		/* Cut before the first byte of a character, so that the text stays valid UTF-8. */
 		for (len = TASK_NOTE_MAX; len && (error[len] & 0xc0) == 0x80;)
 			len--;
 	}
@@ -116,7 +114,7 @@ static int read_extras(const struct fields *f, enum report_kind kind,
 	return 0;
 }
 
-/* Refuses fields that are neither @first nor extras of @kind. */
+/* Rejects fields that are neither in @first nor among the extra fields of @kind. */
 static int known_fields(const struct fields *f, enum report_kind kind,
 			const char *const *first)
 {
@@ -205,7 +203,7 @@ void report_free(struct report *report)
 	*report = (struct report){ .count = 0 };
 }
 
-/* All but the id and the payload, with the largest numbers. */
+/* Room for everything except the id and the payload, with the largest numbers. */
 #define RESERVED_LEN	(TASK_ID_MAX + TOKEN_LEN + RUN_KEY_LEN + 160)
 
 void payload_check(struct task_body *b)
@@ -225,7 +223,7 @@ size_t reserved_room(const struct task_body *b)
 	return RESERVED_LEN + (b->payload_len + 2) / 3 * 4;
 }
 
-/* Text, not json_t: of a task that is due now, a worker waits for each microsecond. */
+/* Writes text instead of building a json_t, because a worker waits for a task that is due now. */
 char *reserved_text(char *out, const struct run *run, uint64_t holder, uint64_t token,
 		    const struct task_body *b)
 {

@@ -16,7 +16,7 @@ static int read_purge(const struct fields *f, struct purge *p)
 		return -1;
 	if (!state || !task_state_find(state, &p->state) || p->state == TASK_LEASED)
 		return field_error(f, INVALID, "state", "must be scheduled, done or dead");
-	/* The beginning of an id may be a step of a path, and no id has an escape. */
+	/* The beginning of an id may be "." or "..", although no id may. */
 	if (prefix && *prefix && strcmp(prefix, ".") && strcmp(prefix, "..") &&
 	    !task_id_valid(prefix))
 		return field_error(f, INVALID, "prefix", "must be the beginning of an id");

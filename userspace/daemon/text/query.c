@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The part of a URL behind "?": state=&limit=&cursor=.
- */
+/* Parses the part of a URL after "?": state=&limit=&cursor=. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,7 +104,7 @@ int limit_parse(const char *value, unsigned int max, unsigned int *limit,
 	return 0;
 }
 
-/* A cursor is opaque here, but it is a word. */
+/* A cursor is opaque here, but it must consist of the characters of a word. */
 static int set_cursor(struct list_query *q, const char *value, struct api_error *err)
 {
 	const char *p;
@@ -120,7 +118,7 @@ static int set_cursor(struct list_query *q, const char *value, struct api_error 
 	return 0;
 }
 
-/* True if a parameter was given before. */
+/* True if the parameter was given before. */
 static bool stands_twice(const struct list_query *q, const char *key)
 {
 	return (!strcmp(key, "limit") && q->has_limit) || (!strcmp(key, "state") && q->has_state) ||

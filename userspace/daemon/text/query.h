@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The part of a URL behind "?". No I/O.
- */
+/* Parses the part of a URL after "?". This file does no I/O. */
 #ifndef TWHEELD_TEXT_QUERY_H
 #define TWHEELD_TEXT_QUERY_H
 
@@ -14,7 +12,10 @@
 
 #define LIST_LIMIT_MAX		1000
 #define LIST_LIMIT_DEFAULT	100
-/* "LANE.SCORE.ID": a byte of an id that a URL would escape is "~" and two hex digits. */
+/*
+ * "LANE.SCORE.ID". If a URL would have to escape a byte of the id, it becomes "~" and two hex
+ * digits.
+ */
 #define LIST_CURSOR_LEN		(16 + 24 + 3 * TASK_ID_MAX)
 
 /**

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libical finds the days, and the times of a day are found here: libical would go through all
- * seconds of 500 years for a day that no month has. Both are wall times, and zone_time() says when
- * the clocks show one first. Wall times only grow with the moments that it gives them, so the
- * first wall time whose moment has not passed is the next run.
+ * libical finds the days of a rule, and this file finds the times of a day, because libical would
+ * search all seconds of 500 years for a day that no month has. Both are wall times, and
+ * zone_time() says when the clocks show one of them first. As wall times grow, so do these
+ * moments. Therefore the first wall time whose moment has not passed is the next run.
  */
 #include "text/rule.h"
 
@@ -47,13 +47,13 @@ static struct icaltimetype from_wall(int64_t wall)
 	return t;
 }
 
-/* True if a bit has another one beside it. */
+/* True if two neighboring bits are set. */
 static bool many(uint64_t bits)
 {
 	return bits & (bits - 1);
 }
 
-/* Empties a list of libical. Return: its values as bits. */
+/* Empties a list of libical. Returns its values as bits. */
 static uint64_t take_list(short *list, size_t size)
 {
 	uint64_t bits = 0;
@@ -66,7 +66,7 @@ static uint64_t take_list(short *list, size_t size)
 	return bits;
 }
 
-/* True unless the rule names months and days of which no month has any. */
+/* False if the rule only names days that do not exist in the months it names. */
 static bool has_day(const struct icalrecurrencetype *r)
 {
 	static const unsigned char days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
@@ -89,7 +89,7 @@ const char *rule_parse(const char *text, struct rule **rule)
 	struct rule r = { .count = 0 };
 
 	*rule = NULL;
-	/* It knows other calendars, of which months may be leap months. */
+	/* libical knows other calendars, in which a month can be a leap month. */
 	if (strcasestr(text, "RSCALE") || strcasestr(text, "SKIP"))
 		return "RSCALE and SKIP are not supported";
 	r.recur = icalrecurrencetype_from_string(text);
@@ -122,8 +122,8 @@ const char *rule_parse(const char *text, struct rule **rule)
 }
 
 /*
- * The first of a weekly rule's days, in the week of @day. libical would take the days of DTSTART's
- * week that are earlier in a week from Sunday on for days of the week before.
+ * Returns the first day of a weekly rule in the week of @day. Otherwise libical, which counts from
+ * Sunday, would take some days of DTSTART's week for days of the week before.
  */
 static int64_t first_of_week(const struct rule *rule, int64_t day)
 {
@@ -212,7 +212,7 @@ const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start
 	if (!icaltime_is_null_time(until)) {
 		int64_t wall;
 
-		/* A date is a whole day. */
+		/* A date stands for the whole day. */
 		if (until.is_date) {
 			until.is_date = 0;
 			until.hour = 23;
@@ -256,7 +256,9 @@ int64_t rule_next(const struct rule *rule, int64_t after)
 	bool skips = wall - wall % DAY > base;
 	icalrecur_iterator *i;
 
-	/* icalrecur_iterator_set_start() takes another week than INTERVAL and WKST say. */
+	/*
+	 * icalrecur_iterator_set_start() would not choose the week that INTERVAL and WKST require.
+	 */
 	if (skips && weekly)
 		base += (wall - base) / weeks * weeks;
 	i = icalrecur_iterator_new(rule->recur, from_wall(base));

@@ -15,7 +15,7 @@
 #define MISSED_LIMIT	100
 #define MISSED_LIMIT_MAX	1000
 #define JITTER_MAX_MS	(24ULL * 3600 * 1000)
-/* With "skip", a run that is later than this does not run. */
+/* With "skip", a run that is later than this is dropped. */
 #define MISSED_AFTER_MS	60000
 
 static const char *const missed_names[] = {
@@ -77,14 +77,14 @@ static int read_rest(const struct fields *f, struct schedule_spec *s)
 	s->overlap = overlap;
 	if (s->end_ms < s->start_ms)
 		return field_error(f, INVALID, "end", "is before \"start\"");
-	/* A run has a whole second, not earlier than the start. */
+	/* The first run is at a whole second, and not before the start. */
 	why = s->rule ? rule_start(s->rule, s->zone, (s->start_ms + 999) / 1000) : NULL;
 	if (why)
 		return field_error(f, INVALID, "rrule", "%s", why);
 	return 0;
 }
 
-/* Errors of the task get the name of its field in front. */
+/* Reads the task. The fields in its errors begin with the name of the field that contains it. */
 static int read_template(const struct fields *f, const struct queue_settings *q,
 			 struct schedule_spec *s)
 {

@@ -43,7 +43,7 @@ enum schedule_overlap {
  * @start_ms: no run before
  * @end_ms: no run after
  * @max: runs in all; 0: no limit
- * @jitter_ms: a run is due up to so much later, by its name and time
+ * @jitter_ms: a run is due up to this much later, depending on its name and time
  * @missed: what happens to runs whose time passed while no daemon ran
  * @missed_max: for MISSED_ALL and OVERLAP_QUEUE: so many in a row, the earliest
  * @overlap: what happens to runs whose time comes while the one before lasts

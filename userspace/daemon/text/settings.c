@@ -22,8 +22,8 @@ static const char *const names[] = {
 };
 
 /*
- * As stored. A daemon that does not know limits must not serve a queue that has some. It finds
- * a mode that it does not know, and leaves the queue alone.
+ * The modes as they are stored. A daemon that does not know limits must not serve a queue that has
+ * some. It finds a mode that it does not know, and therefore leaves the queue alone.
  */
 static const char *const stored_modes[] = {
 	[QUEUE_PUSH] = "push",
@@ -49,7 +49,7 @@ void queue_settings_default(struct queue_settings *s)
 	};
 }
 
-/* Return: true if the field is null: the limit is removed. */
+/* True if the field is null, which removes the limit. */
 static bool is_null(const struct fields *f, const char *name)
 {
 	return json_is_null(json_object_get(f->obj, name));

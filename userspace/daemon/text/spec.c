@@ -70,7 +70,7 @@ static bool is_word(const char *text, size_t max, const char *more)
 
 bool task_id_valid(const char *id)
 {
-	/* In a path these two have another meaning. */
+	/* In a path, these two would have another meaning. */
 	return is_word(id, TASK_ID_MAX, TASK_ID_MORE) && strcmp(id, ".") && strcmp(id, "..");
 }
 
@@ -105,7 +105,7 @@ static int read_id(struct fields *f, const char *path_id, struct task_spec *s)
 	return 0;
 }
 
-/* Reads "at", "in" or "in_ms". Leaves TASK_NOW if there is none. */
+/* Reads "at", "in" or "in_ms". If there is none, leaves TASK_NOW. */
 static int read_when(const struct fields *f, enum task_when *when, uint64_t *ms)
 {
 	bool at = json_object_get(f->obj, "at"), text = json_object_get(f->obj, "in");
@@ -146,7 +146,7 @@ static int read_late(const struct fields *f, struct task_spec *s)
 	return 0;
 }
 
-/* Room for the parts of a body while it is read. */
+/* Memory for the parts of a body while it is being read. */
 struct parts {
 	char header[BODY_HEADERS_BYTES];
 	uint8_t *payload;
@@ -213,7 +213,7 @@ static int read_callback(const struct fields *f, enum queue_mode mode,
 	return read_headers(&cb, b, parts);
 }
 
-/* A string of which no character is escaped, in quotes. NULL: it is another value. */
+/* Returns a string in quotes if no character has to be escaped, or NULL for any other value. */
 static char *quoted_plain(const json_t *v)
 {
 	const char *s = json_string_value(v);
@@ -285,7 +285,7 @@ static int read_payload(const struct fields *f, struct task_body *b, struct part
 	return 0;
 }
 
-/* Reads all that the stored body has, and encodes it. */
+/* Reads all fields of the stored body, and encodes it. */
 static int read_body(const struct fields *f, const struct queue_settings *q,
 		     struct task_spec *s, struct parts *parts)
 {
@@ -306,7 +306,7 @@ static int read_body(const struct fields *f, const struct queue_settings *q,
 	return 0;
 }
 
-/* Reads one task. On an error @s has nothing to free. */
+/* Reads one task. After an error, nothing in @s has to be freed. */
 static int read_task(struct fields *f, const char *path_id, const struct queue_settings *q,
 		     struct task_spec *s)
 {
@@ -329,7 +329,7 @@ static int read_task(struct fields *f, const char *path_id, const struct queue_s
 	    field_duration(f, "keep", 0, TASK_AHEAD_MAX_MS, &s->keep_ms))
 		return -1;
 	s->if_exists = if_exists;
-	/* The body is last: it is what must be freed. */
+	/* The body comes last, because it has to be freed. */
 	ret = read_body(f, q, s, &parts);
 	free(parts.payload);
 	return ret;

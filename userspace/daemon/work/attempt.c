@@ -28,11 +28,14 @@
 #include "work/task.h"
 #include "work/waiter.h"
 
-/* A host that ends no request for this long is slow: the tasks that wait for it are released. */
+/*
+ * A host that has ended no request for this long is slow, and the tasks that wait for it are
+ * released.
+ */
 #define HOST_WAIT	(250 * NSEC_PER_MSEC)
 /* How long a task that was taken ahead waits for a worker of this daemon. */
 #define IDLE_WAIT	(50 * NSEC_PER_MSEC)
-/* The delay of such a release, with as much again at random. */
+/* The delay of a task that is released for either reason. Up to as much is added at random. */
 #define HOST_DELAY_MS	100
 /* The delay of a task for which there was no socket or no memory. */
 #define NOT_SENT_DELAY_MS	1000
@@ -44,7 +47,7 @@ static struct daemon *daemon_of(const struct held *h)
 
 /* ---- Requests ---- */
 
-/* Tasks may wait for a host that works, unless they need the room of others. */
+/* True if tasks may wait for a host: it ends requests, and others do not need the room. */
 static bool host_works(const struct host *host, uint64_t now)
 {
 	const struct daemon *d = host->daemon;
@@ -52,7 +55,7 @@ static bool host_works(const struct host *host, uint64_t now)
 	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
 }
 
-/* How long to delay a task whose host backs off: up to a quarter is added at random. */
+/* Returns how long to delay a task whose host backs off. Up to a quarter is added at random. */
 static uint64_t rest_ms(uint64_t ms)
 {
 	return ms + random_u64() % (ms / 4 + 1);
@@ -64,7 +67,7 @@ static void release_rests(struct held *h, uint64_t ms, enum held_back why)
 	held_release(h, rest_ms(ms));
 }
 
-/* Releases the tasks that waited too long. */
+/* Releases the tasks that have waited too long. */
 static void release_waiting(struct host *host, uint64_t now)
 {
 	struct daemon *d = host->daemon;
@@ -77,7 +80,7 @@ static void release_waiting(struct host *host, uint64_t now)
 			alarm_arm(d->alarms, &host->timer, h->since + HOST_WAIT);
 			return;
 		}
-		/* The last one may take its host with it. */
+		/* This may free the host, together with its last task. */
 		held_release(h, HOST_DELAY_MS + random_u64() % HOST_DELAY_MS);
 		if (last)
 			return;
@@ -105,7 +108,7 @@ static void wait_for_turn(struct held *h, struct fair *f)
 	fair_push(f, &h->turn);
 }
 
-/* Takes over the caller's reference to the host. */
+/* Lets a task wait for its host. Takes over the caller's reference to the host. */
 static void wait_for_host(struct held *h, struct host *host)
 {
 	struct daemon *d = host->daemon;
@@ -163,7 +166,7 @@ static void start_request(struct held *h)
 	int ret;
 
 	if (!lease_is_long_enough(h, now)) {
-		/* Another daemon may have it: recover returns it. */
+		/* Another daemon may have the task. If not, recover will return it. */
 		held_free(h);
 		return;
 	}
@@ -203,7 +206,10 @@ static void start_request(struct held *h)
 		held_release(h, NOT_SENT_DELAY_MS);
 }
 
-/* A slot is free: the next task that waits for one, and one that waits for this host. */
+/*
+ * A slot has become free, so this starts the next task that waits for a slot, and one that waits
+ * for this host.
+ */
 static void start_waiting(struct daemon *d, struct host *host)
 {
 	struct turn *t;
@@ -215,7 +221,7 @@ static void start_waiting(struct daemon *d, struct host *host)
 		start_request(h);
 	}
 	host->ended = alarms_now(d->alarms);
-	/* One whose lease is nearly over does not begin: then the next one may. */
+	/* A task whose lease is nearly over does not begin, and then the next one may. */
 	while (host->waiting.count && host->running < d->config.host_concurrency) {
 		h = container_of(fair_next(&host->waiting, NULL), struct held, turn);
 		held_unlist(h);
@@ -255,7 +261,7 @@ static void judge(struct held *h, const struct callback_result *res)
 
 /* ---- Hosts that give no answer ---- */
 
-/* Called before a connection is opened: refuses an address that backs off. */
+/* Called before a connection is opened. Rejects an address that backs off. */
 static bool may_connect(void *arg, void *user, const char *address)
 {
 	struct held *h = user;
@@ -282,7 +288,7 @@ static void release_all(struct host *host)
 			      HELD_BACK_HOST);
 }
 
-/* The caller has a reference to the host. */
+/* Learns from the end of a request. The caller holds a reference to the host. */
 static void learn_host(struct held *h, const struct callback_result *res)
 {
 	struct daemon *d = daemon_of(h);
@@ -329,7 +335,10 @@ static void request_done(void *arg, void *user, const struct callback_result *re
 
 /* ---- Beginnings ---- */
 
-/* Workers that were handed a task come back soon. Others may be at another daemon. */
+/*
+ * Lets a task wait for a worker. Workers that have just been given a task come back soon, but
+ * there may be idle ones at another daemon.
+ */
 static void wait_for_worker(struct held *h)
 {
 	struct daemon *d = daemon_of(h);
@@ -441,12 +450,12 @@ static void hold(struct held *h, uint64_t now)
 {
 	struct queue *q = h->lane->queue;
 
-	/* Its take was on its way when the stop began. */
+	/* The take of this task was already on its way when the stop began. */
 	if (q->daemon->stopping) {
 		held_release(h, RELEASE_DUE);
 		return;
 	}
-	/* Before the task is due, where there is time. */
+	/* Do this before the task is due, while there is time. */
 	if (q->settings.mode == QUEUE_PULL)
 		payload_check(&h->body);
 	if (clock_reached(lane_clock(h->lane), h->due_ms, now))

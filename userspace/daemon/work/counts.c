@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What queues hold. See counts.h. */
+/* Counts the tasks of queues. See counts.h. */
 #include <stdlib.h>
 
 #include "redis/store.h"
@@ -7,10 +7,13 @@
 
 /* How long a census is valid. */
 #define GOOD_FOR	NSEC_PER_SEC
-/* How many lanes a part of it asks for, and the time between two parts if all have answered. */
+/*
+ * How many lanes a part of the census asks, and the time between two parts if all lanes have
+ * answered.
+ */
 #define PART		16
 #define PART_TIME	(2 * NSEC_PER_MSEC)
-/* Or when a node of Redis has not answered for this long. */
+/* The time between two parts if a node of Redis has not answered. */
 #define PART_WAIT	(20 * NSEC_PER_MSEC)
 
 /**
@@ -53,7 +56,7 @@ static void begin(struct counted *c, unsigned int lanes)
 	*c = (struct counted){ .counts.oldest_due_ms = NEVER_MS, .left = lanes };
 }
 
-/* Return: true if this was the last lane. */
+/* Returns true if this was the last lane. */
 static bool add(struct counted *sum, enum store_result result, const redisReply *reply)
 {
 	struct counts c = { 0 };
@@ -131,7 +134,7 @@ static void answer_all(struct census *s)
 
 static void counted(void *arg, enum store_result result, const redisReply *reply);
 
-/* Goes on to the next queue that is to be counted. */
+/* Goes on to the next queue that has to be counted. */
 static void next_queue(struct census *s, struct queue *q)
 {
 	while (q && s->newer && q->counted.known && !q->recount)
@@ -161,7 +164,7 @@ static void ask_part(struct census *s)
 		alarm_arm(alarms, &s->timer, s->part_at + PART_WAIT);
 }
 
-/* All lanes that were asked for have answered. */
+/* Called when all lanes that were asked have answered. */
 static void end_part(struct census *s)
 {
 	struct alarms *alarms = s->daemon->alarms;
@@ -198,7 +201,7 @@ static void time_for_part(struct alarm *a, uint64_t now)
 	ask_part(container_of(a, struct census, timer));
 }
 
-/* The last census is still valid. */
+/* Called if the last census is still valid. */
 static void is_good(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct census *s = arg;
@@ -244,7 +247,7 @@ void census_ask(struct daemon *d, census_fn *fn, void *arg)
 		start(s);
 	if (s->runs)
 		return;
-	/* The answer has to come later even if there is nothing to count. */
+	/* Answer later even if there is nothing to count. */
 	args_text(&a, "PING");
 	store_command(d->store, NULL, &a, is_good, s);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What queues hold, asked of Redis when somebody wants to know.
+ * Counts the tasks of queues in Redis, when somebody wants to know.
  *
- * All who ask for all queues share one census a second. It counts a few lanes at a time, so
- * that takes and reports of thousands of lanes need not wait for it.
+ * All requests for the counts of all queues share one census per second. It counts a few lanes at
+ * a time, so that takes and reports of thousands of lanes need not wait for it.
  */
 #ifndef TWHEELD_WORK_COUNTS_H
 #define TWHEELD_WORK_COUNTS_H

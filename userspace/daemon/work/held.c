@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tasks that were taken. See held.h. */
+/* Tasks that this daemon has taken. See held.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -135,13 +135,13 @@ void held_release_lane(struct lane *l)
 
 /* ---- All of them ---- */
 
-/* A queue of weight 1 may have this many times the places that are free. */
+/* A queue of weight 1 may use this many times as many places as are free. */
 #define SHARE	3U
 
 /*
- * How many of @free places a queue may take that has @own. A queue beside others leaves some
- * free for them, however many tasks it has: x more are taken so that
- * own + x <= SHARE * weight * (free - x).
+ * Returns how many of @free places a queue may take that already uses @own. If there are other
+ * queues, a queue always leaves some places free for them: it may take x more so that own + x <=
+ * SHARE * weight * (free - x).
  */
 static unsigned int share(const struct queue *q, unsigned int free, unsigned int own)
 {
@@ -176,7 +176,7 @@ unsigned int held_room(const struct queue *q, bool is_due)
 	room = share(q, c->hold_max - d->held - d->asked, q->held);
 	if (!is_due)
 		return room;
-	/* Tasks that wait for a busy host take no slots of others. */
+	/* Tasks that wait for a busy host do not count, because they take no slots. */
 	ready = fair_count(&d->ready, q);
 	due = slots(q);
 	due = due > ready ? due - ready : 0;

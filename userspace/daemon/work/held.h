@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Tasks that were taken, until they are reported.
- */
+/* Tasks that this daemon has taken, until they are reported. */
 #ifndef TWHEELD_WORK_HELD_H
 #define TWHEELD_WORK_HELD_H
 
@@ -15,17 +13,17 @@
 struct callback;
 
 enum held_state {
-	/* It waits for its due time. */
+	/* The task waits for its due time. */
 	HELD_WAITS,
-	/* It is due, and waits for a free slot. */
+	/* The task is due, and waits for a free slot. */
 	HELD_READY,
-	/* It is due, and its host is busy. */
+	/* The task is due, and its host is busy. */
 	HELD_HOST,
-	/* It is due, and no worker waits. */
+	/* The task is due, and no worker waits. */
 	HELD_IDLE,
-	/* The request runs. */
+	/* The request of the task is running. */
 	HELD_RUNS,
-	/* A worker is being handed it. */
+	/* The task is being given to a worker. */
 	HELD_OFFERED,
 };
 

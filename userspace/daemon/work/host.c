@@ -7,10 +7,10 @@
 #include "text/body.h"
 #include "work/host.h"
 
-/* The first back-off, and the longest. */
+/* The first and the longest back-off. */
 #define BACKOFF_MS	1000ULL
 #define BACKOFF_MAX_MS	60000ULL
-/* How long after its back-off a host is kept that nobody wants to reach. */
+/* How long a host that nobody wants to reach is kept after its back-off. */
 #define KEEP		(60 * NSEC_PER_SEC)
 
 static uint64_t backoff_ms(const struct host *host)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The hosts of callbacks: how many requests run for each, and the tasks that wait for it
- * because as many run as may.
+ * The hosts of callbacks: how many requests run for each, and the tasks that wait because a host
+ * already has as many requests as allowed.
  *
- * A host that gives no answer backs off: for a second, then for twice as long each time, up to
- * a minute. Then one request probes it, and the next ones wait for how that ends. This holds for
- * a name and for an address, so that a thousand names of one dead server count as one. An answer
- * of any status is an answer, because 503 may be about a single URL.
+ * A host that gives no answer backs off: for a second, then for twice as long each time, up to a
+ * minute. After that, one request probes it, and the others wait for its result. Both names and
+ * addresses back off, so that a thousand names of one dead server count as one. An answer with any
+ * status is an answer, because 503 may concern only a single URL.
  *
- * A host is in memory while a task runs or waits for it, and while it backs off.
+ * A host exists while a task runs or waits for it, and while it backs off.
  */
 #ifndef TWHEELD_WORK_HOST_H
 #define TWHEELD_WORK_HOST_H
@@ -21,7 +21,7 @@
 #include "work/work.h"
 
 #define HOST_KEY_LEN	320
-/* Hosts without a task that are remembered because they back off. */
+/* Maximum number of hosts without a task that are remembered because they back off. */
 #define HOSTS_KEPT	4096
 
 /**

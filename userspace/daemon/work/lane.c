@@ -2,9 +2,9 @@
 /*
  * Lanes: alarms, take, recover, sweeps.
  *
- * Three things make a take: the alarm, which follows the head of the lane; a full
- * answer, which asks for the next at once; a sweep, which trusts nothing. Only the
- * answer to a take sets the alarm to a later time. A message may set it earlier.
+ * Three things cause a take: the alarm, which follows the head of the lane; an answer that is
+ * full, after which the next take follows at once; and a sweep, which relies on nothing else. Only
+ * the answer to a take can set the alarm to a later time. A message can set it to an earlier time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +20,15 @@
 #include "work/task.h"
 #include "work/waiter.h"
 
-/* A take that found no room is repeated by the sweep at the latest. */
+/* A lane without room takes again when this many places are free, or at the next sweep. */
 #define FEW		16
 /* Minimum interval between takes of a lane, at most ahead / 8, unless its head is due soon. */
 #define GAP_MS		50
 #define SOON		(100 * NSEC_PER_MSEC)
-/* How often old tasks are removed, and how often they are looked for if none is known. */
+/* How often old tasks are removed, and how often the lane looks for some if none is known. */
 #define REMOVE		(4 * NSEC_PER_SEC)
 #define REMOVE_IDLE	(30 * NSEC_PER_SEC)
-/* The least time between sweeps of a lane. */
+/* Minimum interval between sweeps of a lane. */
 #define SWEEP_LEAST_MS	1000
 /* After a failure the lane rests, and twice as long after each further one, up to REST_MAX. */
 #define REST		(50 * NSEC_PER_MSEC)
@@ -47,16 +47,19 @@ static bool pulls(const struct lane *l)
 	return l->queue->settings.mode == QUEUE_PULL;
 }
 
-/* How long before its due time a task may be taken. */
+/* Returns how long before its due time a task may be taken. */
 static uint64_t ahead_ms(const struct lane *l)
 {
 	uint64_t ahead = queue_ahead_ms(l->queue), lease_ms;
 
-	/* A task that no worker here will have time for is left to the others. */
+	/* If no worker here will have time for a task, leave it to the other daemons. */
 	return pulls(l) && ahead && !waiter_room(l->queue, true, &lease_ms) ? 0 : ahead;
 }
 
-/* When tasks are due, a worker that waits here is as good as one at the lane's home. */
+/*
+ * Returns how long to wait before a take. When tasks are due, a daemon with a waiting worker takes
+ * them as soon as the lane's home does.
+ */
 static uint64_t rank_delay(const struct lane *l, uint64_t ahead)
 {
 	return (pulls(l) && !ahead ? 0 : task_rank_delay_ms(l->rank)) * NSEC_PER_MSEC;
@@ -72,7 +75,7 @@ static bool has_tasks(const struct lane *l)
 	return l->tasks || l->next_ms != NEVER_MS;
 }
 
-/* When the next sweep is due, from now. */
+/* Returns the time until the next sweep. */
 static uint64_t sweep_ms(const struct lane *l)
 {
 	uint64_t idle = task_idle_sweep_ms(l->queue->daemon->lanes), now = lane_now_ms(l);
@@ -93,11 +96,11 @@ static uint64_t sweep_at(const struct lane *l)
 {
 	uint64_t ns = sweep_ms(l) * NSEC_PER_MSEC;
 
-	/* Not all lanes at once. */
+	/* Spread the sweeps of the lanes. */
 	return now_of(l) + ns - random_u64() % (ns / (has_tasks(l) ? 8 : 2));
 }
 
-/* Sweeps earlier if the lane has got tasks since its sweep was armed. */
+/* Sweeps earlier if the lane has received tasks since its sweep was armed. */
 static void sweep_sooner(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
@@ -126,9 +129,9 @@ void lane_arm(struct lane *l)
 		alarm_clear(d->alarms, &l->take);
 		return;
 	}
-	/* A take that comes too soon finds nothing, and arms again. */
+	/* If this take comes too early, it finds nothing and arms the alarm again. */
 	at = clock_soon(lane_clock(l), l->next_ms > ahead ? l->next_ms - ahead : 0, now);
-	/* Tasks that come one by one share a take. */
+	/* Tasks that arrive one by one can share a take. */
 	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
 	if (at < gap && gap + SOON < clock_near(lane_clock(l), l->next_ms))
 		at = gap;
@@ -137,7 +140,7 @@ void lane_arm(struct lane *l)
 	alarm_arm(d->alarms, &l->take, at + rank_delay(l, ahead));
 }
 
-/* Notes if the lane has tasks. While it has, some may end, and be kept for a time. */
+/* Notes if the lane has tasks. As long as it has, some may end and be kept for a while. */
 static void note_tasks(struct lane *l, bool tasks)
 {
 	bool had = has_tasks(l);
@@ -218,10 +221,10 @@ static void note_newer(struct lane *l, unsigned int newer)
 
 /* ---- Limits of the queue ---- */
 
-/* How often a lane looks that waits for other leases to end; up to as much is added at random. */
+/* How often a lane looks that waits for leases to end. Up to as much is added at random. */
 #define CONCURRENCY_WAIT_MS	100
 
-/* The part of a limit that a lane has alone. */
+/* Returns the part of a limit that applies to one lane alone. */
 static uint64_t part_of(uint64_t limit, const struct lane *l)
 {
 	unsigned int lanes = l->queue->settings.lanes;
@@ -230,8 +233,8 @@ static uint64_t part_of(uint64_t limit, const struct lane *l)
 }
 
 /*
- * The lanes of a queue share its limits where they are on one node. In a cluster each has its
- * part, for a script reaches no other node.
+ * The lanes of a queue share its limits if they are on the same node. In a cluster, each lane has
+ * its own part, because a script cannot reach another node.
  */
 static const struct take_limits *limits(const struct lane *l, struct take_limits *out)
 {
@@ -267,7 +270,7 @@ static void note_limited(struct lane *l, const struct take_answer *a)
 	if (a->limited == LIMITED_CONCURRENCY)
 		ms = CONCURRENCY_WAIT_MS + random_u64() % CONCURRENCY_WAIT_MS;
 	held_back[a->limited == LIMITED_RATE ? HELD_BACK_RATE : HELD_BACK_CONCURRENCY]++;
-	/* Not always the same lane first. */
+	/* Let a random lane be the first. */
 	l->limited_until = now_of(l) + ms * NSEC_PER_MSEC + random_u64() % (5 * NSEC_PER_MSEC);
 }
 
@@ -288,7 +291,7 @@ static void look_at_freed(struct queue *q)
 	}
 }
 
-/* What the lane knows of itself, after a take. */
+/* Remembers what a take has reported about the lane. */
 static void learn(struct lane *l, const struct take_answer *a)
 {
 	struct metrics *m = &l->queue->daemon->metrics;
@@ -323,7 +326,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 	struct daemon *d = q->daemon;
 	struct take_answer a;
 	unsigned int asked = l->limit;
-	/* The next take has its own. */
+	/* Copy these, because the next take changes them. */
 	uint64_t holder = l->take_holder, lease_ms = l->take_lease;
 
 	l->taking = false;
@@ -333,7 +336,10 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		d->asked -= asked;
 		d->metrics.takes[TAKE_FAILED]++;
 		l->limit = 0;
-		/* A lost answer may have taken the head: look again. After an outage up() does. */
+		/*
+		 * Tasks may have been taken although the answer was lost, so look again. After an
+		 * outage, up() does that.
+		 */
 		if (lane_up(l) && !d->stopping && !q->removed) {
 			l->next_ms = 0;
 			rest(l);
@@ -342,7 +348,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	learn(l, &a);
-	/* The next take is sent before these tasks are handled, and so these count as asked. */
+	/* The next take is sent before these tasks are handled, so count them as asked for. */
 	d->asked += a.count - asked;
 	if (a.count && a.count >= asked && !a.paused)
 		l->again = true;
@@ -358,7 +364,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		bool more = l->again && waiter_hurries(q);
 
 		l->again = false;
-		/* Tasks that nobody waits for any more. */
+		/* Give back tasks that no worker waits for any more. */
 		report_flush(l);
 		if (more)
 			take(l);
@@ -456,7 +462,7 @@ void lane_refill_all(void *arg)
 	if (d->stopping || !d->starved)
 		return;
 	HASH_ITER(hh, d->queues, q, next) {
-		/* A few free slots are not worth a take, unless there will be no more. */
+		/* A few free slots are not worth a take, unless no more can become free. */
 		if (held_room(q, true) >= few || q->running <= few)
 			lane_refill(q);
 	}
@@ -541,14 +547,14 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 		remove_batch(l);
 }
 
-/* The home removes what is old. */
+/* Removes old tasks, if this daemon is the home of the lane. */
 static void remove_old(struct lane *l, uint64_t now)
 {
 	if (l->rank || now < l->removed_at + REMOVE ||
 	    (l->settled && lane_now_ms(l) < l->old_ms && now < l->removed_at + REMOVE_IDLE))
 		return;
 	l->removed_at = now;
-	/* What becomes done or dead from now on is left to the next sweep. */
+	/* Tasks that end from now on are left to the next sweep. */
 	l->settled = !has_tasks(l);
 	remove_batch(l);
 }

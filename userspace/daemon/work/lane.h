@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Lanes: alarms, take, recover, sweeps.
- */
+/* Lanes: alarms, take, recover, sweeps. */
 #ifndef TWHEELD_WORK_LANE_H
 #define TWHEELD_WORK_LANE_H
 

@@ -62,7 +62,7 @@ void histogram_add(struct histogram *h, uint64_t us);
 enum held_back {
 	/* The host gives no answer. */
 	HELD_BACK_HOST,
-	/* Its address does not. */
+	/* The address of the host gives no answer. */
 	HELD_BACK_ADDRESS,
 	/* The limits of the queue. */
 	HELD_BACK_RATE,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Puts, in batches: those of one turn of the loop share a script for each lane.
+ * Stores tasks in batches: all puts of one turn of the loop share a script for each lane.
  *
- * A put over a task that another daemon holds recalls it. The answer waits for the
- * verdict, because only the holder knows whether the old attempt has begun.
+ * If a put replaces a task that another daemon holds, it recalls the task. The answer waits for
+ * the verdict, because only the holder knows if the old attempt has begun.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ static void succeed(struct put *p, const struct put_answer *a, uint64_t now_ms)
 		r->error = "exists";
 		break;
 	case SCRIPT_GONE:
-		/* Or its removal has begun, and it may not end. */
+		/* Either the queue is gone, or its removal has begun and may not be completed. */
 		r->status = 503;
 		r->error = "busy";
 		queue_load(p->lane->queue->daemon, p->lane->queue->name, NULL, NULL);
@@ -139,7 +139,10 @@ static void succeed(struct put *p, const struct put_answer *a, uint64_t now_ms)
 	if (r->status == 201 || a->result == SCRIPT_REPLACED)
 		lane_wake(p->lane, a->due_ms);
 	if (a->was_leased && a->was_due_ms > now_ms) {
-		/* A daemon has the old body. An updated task is given back as it is. */
+		/*
+		 * A daemon has the old body. If the task was updated, that daemon gives it back as
+		 * it is.
+		 */
 		enum recall_verb verb = a->result == SCRIPT_UPDATED ? RECALL_MOVE : RECALL_DROP;
 
 		recall_ask(p->lane, p->spec.id, a->holder, a->token, verb, a->was_due_ms, recalled,

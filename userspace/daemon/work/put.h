@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Puts, in batches.
- */
+/* Stores tasks, in batches. */
 #ifndef TWHEELD_WORK_PUT_H
 #define TWHEELD_WORK_PUT_H
 

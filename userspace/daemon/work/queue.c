@@ -6,7 +6,9 @@
 
 uint64_t queue_ahead_ms(const struct queue *q)
 {
-	/* What is taken counts, so it is not taken before it can begin. */
+	/*
+	 * A task that was taken counts towards the limits, so do not take it before it can begin.
+	 */
 	if (queue_limited(&q->settings))
 		return 0;
 	if (q->settings.ahead_ms != QUEUE_AHEAD_DEFAULT)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queues as `tw:queues` has them. See queues.h. */
+/* The queues that `tw:queues` contains. See queues.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +90,7 @@ static void keep_stored(struct queue *q, const char *text)
 
 /* ---- Removed ---- */
 
-/* Longer than any command lasts. */
+/* Longer than any command takes. */
 #define FORGET	(60 * NSEC_PER_SEC)
 
 void queue_forget(struct queue *q)
@@ -212,8 +212,8 @@ static struct loading *loading_new(struct daemon *d, const char *name)
 }
 
 /*
- * A Redis that lost a queue, by a restart or a failover, gets it back. Its tasks are accepted
- * here, and a daemon that starts later would not know of them.
+ * Restores a queue that Redis has lost by a restart or a failover. This daemon accepts tasks for
+ * it, but a daemon that starts later would not know it.
  */
 static void give_back(struct queue *q)
 {
@@ -244,7 +244,7 @@ static void asked_removed(void *arg, enum store_result result, const redisReply 
 	free(ld);
 }
 
-/* Its first lane says whether it was removed, or lost. */
+/* Asks the first lane if the queue was removed or lost. */
 static void ask_removed(struct queue *q)
 {
 	struct loading *ld = loading_new(q->daemon, q->name);

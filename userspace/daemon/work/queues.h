@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Queues as `tw:queues` has them: made, changed, read again.
- */
+/* The queues that `tw:queues` contains: made, changed, read again. */
 #ifndef TWHEELD_WORK_QUEUES_H
 #define TWHEELD_WORK_QUEUES_H
 

@@ -2,9 +2,9 @@
 /*
  * Finds out if Redis accepts writes. See ready.h.
  *
- * Redis refuses a script for what it may do, before it runs: MISCONF, NOREPLICAS, OOM and the
- * like. So a put without a task asks whether one with a task would be done, and its WAIT whether
- * enough replicas confirm it. It writes nothing.
+ * Before it runs a script, Redis rejects it for what it is allowed to do: MISCONF, NOREPLICAS, OOM
+ * and the like. So a put without a task shows if one with a task would be done, and its WAIT shows
+ * if enough replicas would confirm it. It writes nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "redis/store.h"
 #include "work/ready.h"
 
-/* No client can have a queue of this name. Its lanes are spread over the nodes. */
+/* No client can make a queue with this name. Its lanes are spread over the nodes. */
 #define QUEUE	"."
 #define LANES	256
 
@@ -49,7 +49,7 @@ static void answered(void *arg, enum store_result result, const redisReply *repl
 
 	(void)reply;
 	free(asked);
-	/* If the connection broke, that says more. */
+	/* If the connection is broken, that is reported anyway. */
 	if (!store_node_ready(d->store, node))
 		return;
 	if (result == STORE_REFUSED || result == STORE_FULL)
@@ -89,6 +89,6 @@ void ready_ask(struct daemon *d)
 		nodes |= bit(node);
 		ask(d, i, node);
 	}
-	/* Of the others nobody wants to write. */
+	/* No lane is on the other nodes, so nobody writes there. */
 	d->refusing &= nodes;
 }

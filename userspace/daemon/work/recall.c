@@ -92,7 +92,7 @@ static void say(struct daemon *d, const char *asker, bool yes)
 	char text[TEXT_LEN];
 
 	snprintf(text, sizeof(text), "%s %s", asker, yes ? "yes" : "running");
-	/* An asker in this daemon needs no message. */
+	/* The asker is in this daemon, so it needs no message. */
 	if (!strncmp(asker, d->name, strlen(d->name)))
 		recall_verdict(d, text, strlen(text));
 	else
@@ -107,7 +107,7 @@ static void released(void *arg, enum report_answer answer)
 	free(o);
 }
 
-/* Gives @h back as @verb wants it; the verdict waits until Redis has it. */
+/* Gives @h back in the way that @verb requires. The verdict waits until Redis has stored that. */
 static void give_back(struct held *h, enum recall_verb verb, uint64_t time_ms, const char *asker)
 {
 	struct lane *l = h->lane;
@@ -144,7 +144,7 @@ static void obey(struct lane *l, uint64_t holder, uint64_t token, enum recall_ve
 		return;
 	}
 	if (verb == RECALL_DROP) {
-		/* The record is another task's by now. */
+		/* The record already belongs to another task. */
 		held_free(h);
 		say(l->queue->daemon, asker, true);
 		return;
@@ -169,7 +169,7 @@ void recall_message(struct daemon *d, const char *text, size_t len)
 	q = queue_find(d, queue);
 	if (!q || index >= q->settings.lanes)
 		return;
-	/* Not ours: the holder itself answers. */
+	/* This daemon does not hold the task, and its holder will answer. */
 	if (holder != d->holder && !held_find(&q->lane[index], holder, token))
 		return;
 	for (unsigned int i = 0; i < VERBS; i++) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Recall: cancel, move and replace of tasks that a daemon holds.
- */
+/* Recall: cancels, moves and replaces tasks that a daemon holds. */
 #ifndef TWHEELD_WORK_RECALL_H
 #define TWHEELD_WORK_RECALL_H
 
@@ -20,9 +18,9 @@ enum recall_verb {
 enum recall_verdict {
 	/* No attempt will begin. */
 	RECALL_YES,
-	/* An attempt runs. */
+	/* An attempt is running. */
 	RECALL_RUNS,
-	/* Nobody answered in time. */
+	/* There was no answer in time. */
 	RECALL_SILENT,
 	RECALL_VERDICTS,
 };

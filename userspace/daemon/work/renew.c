@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Leases of attempts that run are renewed. See renew.h. */
+/* Renews the leases of running attempts. See renew.h. */
 #include <stdlib.h>
 
 #include "redis/script.h"
@@ -35,7 +35,7 @@ static void renewed_one(struct renewal *r, uint64_t token, enum renewed answer, 
 			held_release(h, 0);
 		break;
 	case RENEW_STALE:
-		/* A request that runs goes on. Its report will be stale. */
+		/* A request that is running continues, although its report will be stale. */
 		if (held_withdraw(h))
 			held_free(h);
 		break;

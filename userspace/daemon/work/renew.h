@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Leases of attempts that run are renewed.
- */
+/* Renews the leases of running attempts. */
 #ifndef TWHEELD_WORK_RENEW_H
 #define TWHEELD_WORK_RENEW_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reports, in batches.
+ * Reports, in batches. A report waits up to 5 ms for others.
  *
- * A report waits up to 5 ms for company. A report of this daemon is repeated until Redis
- * answers: if the first one was done, the second one is stale, and that is as good.
+ * A report of this daemon is repeated until Redis answers. If the first one was applied, the
+ * second one is stale, which does no harm.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static void finish(struct daemon *d, struct outcome *r, enum report_answer answe
 	free(r);
 }
 
-/* There is no answer: again, or never. */
+/* There is no answer: repeats the report, or gives it up. */
 static void repeat(struct lane *l, struct outcome *r, enum store_result result)
 {
 	struct daemon *d = l->queue->daemon;
@@ -75,7 +75,7 @@ static void repeat(struct lane *l, struct outcome *r, enum store_result result)
 	r->repeated = result == STORE_UNKNOWN || r->repeated;
 	DL_APPEND(l->reports, r);
 	l->nr_reports++;
-	/* If Redis is away, its return sends them sooner. */
+	/* If Redis is away, they are sent earlier, when it is back. */
 	alarm_arm_before(d->alarms, &l->flush, alarms_now(d->alarms) + NSEC_PER_SEC);
 }
 
@@ -113,7 +113,7 @@ static void add(struct args *a, const struct outcome *r)
 	ack_args_add(a, &ack);
 }
 
-/* Sends the reports of one holder, as many as a batch has. */
+/* Sends the reports of one holder, up to the size of a batch. */
 static void send_batch(struct lane *l)
 {
 	struct batch *b = calloc(1, sizeof(*b));
@@ -176,7 +176,10 @@ void report_send(struct lane *l, const struct outcome *from)
 	DL_APPEND(l->reports, r);
 	l->nr_reports++;
 	d->reports++;
-	/* All lanes flush at the same moments: Redis then has one read and one write for them. */
+	/*
+	 * All lanes send their reports at the same moments, so that Redis has one read and one
+	 * write for them.
+	 */
 	next = (alarms_now(d->alarms) / BATCH_DELAY + 1) * BATCH_DELAY;
 	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);

@@ -15,9 +15,9 @@ enum report_answer {
 	REPORT_APPLIED,
 	REPORT_STALE,
 	REPORT_DEAD,
-	/* Not sent. */
+	/* The report was not sent. */
 	REPORT_DOWN,
-	/* Perhaps sent. */
+	/* The report may have been sent. */
 	REPORT_UNKNOWN,
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A worker asks for tasks. See reserve.h. */
+/* Finds tasks for a worker that asks. See reserve.h. */
 #include "work/attempt.h"
 #include "work/lane.h"
 #include "work/reserve.h"
@@ -14,7 +14,7 @@ void reserve_tasks(struct queue *q, struct waiter *w, bool once)
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
 		struct lane *l = &q->lane[i];
 
-		/* What is due is taken at once, and the rest by the lane's alarm. */
+		/* Take tasks that are due at once, and leave the rest to the alarm of the lane. */
 		if (once || l->starved || l->next_ms <= lane_now_ms(l))
 			lane_look(l);
 		else

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A worker asks for tasks.
- */
+/* Finds tasks for a worker that asks. */
 #ifndef TWHEELD_WORK_RESERVE_H
 #define TWHEELD_WORK_RESERVE_H
 

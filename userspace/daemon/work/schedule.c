@@ -22,14 +22,14 @@
 #include "work/recall.h"
 #include "work/task.h"
 
-/* In case that a message was lost. */
+/* The maximum time between two looks, in case a message was lost. */
 #define SWEEP_MS	60000
 #define SWEEP_FAR_MS	300000
-/* After a failure. */
+/* How long to wait after a failure. */
 #define REST_MS		1000
-/* How often to look whether a run has ended that the next one waits for. */
+/* How often to look if a run has ended for which the next one waits. */
 #define POLL_MS		1000
-/* That look is just before the time of the next run. */
+/* How long before the time of the next run that look takes place. */
 #define BEFORE_MS	20
 
 /**
@@ -90,7 +90,7 @@ static void rest(struct schedule *s, uint64_t ms)
 	alarm_arm(d->alarms, &s->alarm, alarms_now(d->alarms) + ms * NSEC_PER_MSEC);
 }
 
-/* So long until the time has come, and at most until the next sweep. */
+/* Returns the time to wait, up to the next sweep. */
 static void wait_for(struct schedule *s, uint64_t ms, uint64_t now)
 {
 	unsigned int place = rank(s);
@@ -113,7 +113,7 @@ static void forget(struct schedule *s)
 	free(s);
 }
 
-/* There is no record. */
+/* The record is gone. */
 static void gone(struct schedule *s)
 {
 	if (s->again)
@@ -127,7 +127,7 @@ static bool is_text(const redisReply *reply)
 	return reply && reply->type == REDIS_REPLY_STRING;
 }
 
-/* The record has changed, or someone else has changed it: goes on with it as it is now. */
+/* Continues with the record as it is now, which this daemon or another one has changed. */
 static void changed(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct schedule *s = arg;
@@ -159,7 +159,7 @@ static void recalled(void *arg, enum recall_verdict verdict)
 	struct schedule *s = arg;
 	struct args a = { 0 };
 
-	/* If its attempt has begun, that was before the change. */
+	/* If its attempt has begun, it began before the change. */
 	(void)verdict;
 	record_cleared_args(&a, s->field, &s->record);
 	change(s, &a);
@@ -228,7 +228,7 @@ static void planted(void *arg, enum store_result result, const redisReply *reply
 		change(s, &a);
 		break;
 	case PLANT_STALE:
-		/* Either the record has changed, or a failover took a change back. */
+		/* Either the record has changed, or a failover has undone a change. */
 		record_renew_args(&a, s->field, &s->record, known);
 		change(s, &a);
 		break;
@@ -241,7 +241,7 @@ static void planted(void *arg, enum store_result result, const redisReply *reply
 		rest(s, SWEEP_MS);
 		break;
 	case PLANT_GONE:
-		/* Or its removal has begun, and may not end. */
+		/* Either the queue is gone, or its removal has begun and may not be completed. */
 		queue_load(d, s->queue, NULL, NULL);
 		rest(s, REST_MS);
 	}

@@ -11,7 +11,7 @@
 
 #include "text/body.h"
 
-/* An attempt begins only if its lease has as much left, ms. */
+/* An attempt only begins if this much of its lease is left, ms. */
 #define LEASE_LEFT_MS	500
 /* How much later than the home the next rank takes, ms. */
 #define RANK_DELAY_MS	150
@@ -19,9 +19,9 @@
 #define RANK_FAR_MS	1000
 /* How often all ranks from 2 on sweep, ms. */
 #define TASK_FAR_MS	30000
-/* Sweeps of empty lanes are so far apart, ms. */
+/* Interval between sweeps of an empty lane, ms. */
 #define IDLE_SPACE_MS	100ULL
-/* A rank that is no member's. */
+/* A rank that no member has. */
 #define RANK_NONE	UINT32_MAX
 
 /**
@@ -72,8 +72,8 @@ uint64_t task_sweep_ms(unsigned int rank);
  * task_idle_sweep_ms() - how often a daemon looks at a lane that is known to be empty
  * @lanes: of all queues
  *
- * A message tells of each new task. That a message is lost without notice is so rare that
- * this needs no more than ten lanes a second, however many there are.
+ * A message announces each new task, and is so rarely lost without notice that looking at ten
+ * lanes a second is enough, no matter how many there are.
  */
 uint64_t task_idle_sweep_ms(unsigned int lanes);
 

@@ -2,15 +2,15 @@
 /*
  * Workers that wait for tasks of a pull queue.
  *
- * A task that is handed to a worker stays held until the answer was sent. If it could
- * not be sent, the task is released. Afterwards its lease belongs to the worker.
+ * A task for a worker stays held until the answer has been sent. From then on, its lease belongs to
+ * the worker. If the answer cannot be sent, the task is released.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "work/waiter.h"
 
-/* A worker that does not want to wait gets what a round of takes finds. */
+/* A worker that does not want to wait gets the tasks that one round of takes finds. */
 #define ROUND_MAX	(2 * NSEC_PER_SEC)
 
 /**
@@ -130,7 +130,7 @@ bool waiter_offer(struct queue *q, struct held *h)
 {
 	struct waiter *w, *found = NULL;
 
-	/* A worker must not believe in a longer lease than the task has. */
+	/* Do not promise the worker a longer lease than the task has. */
 	DL_FOREACH(q->waiters, w) {
 		if (w->nr < w->limit && w->lease_ms <= h->lease_ms) {
 			found = w;
@@ -157,7 +157,7 @@ bool waiter_hurries(const struct queue *q)
 	return false;
 }
 
-/* Takes are on their way. */
+/* Takes are still on their way. */
 static bool asks(const struct queue *q)
 {
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
@@ -185,7 +185,7 @@ void waiter_settle(struct queue *q)
 		return;
 	asking = asks(q);
 	over = !asking && round_is_over(q);
-	/* What a take on its way brings would find nobody, unless it is due later. */
+	/* Wait for a take that is on its way, because without a worker its tasks could not run. */
 	wait = asking && !queue_ahead_ms(q);
 	DL_FOREACH_SAFE(q->waiters, w, next) {
 		if (w->nr == w->limit || (w->nr && !wait) || (w->once && over))

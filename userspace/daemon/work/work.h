@@ -43,15 +43,15 @@ struct schedule;
 struct store;
 
 /**
- * struct member - a daemon that lives
+ * struct member - a running daemon
  */
 struct member {
 	char name[MEMBER_LEN];
 };
 
 /**
- * struct daemon - all of it
- * @config: what the user wants
+ * struct daemon - the state of this daemon
+ * @config: the configuration
  * @alarms: the timers
  * @loop: the loop
  * @store: Redis
@@ -59,47 +59,47 @@ struct member {
  * @callbacks: requests of attempts
  * @api: the HTTP server
  * @metrics: counters
- * @holder: random for each start, and for each other Redis
+ * @holder: a random number, which changes with each start and when Redis changes
  * @name: of this daemon among the members: @holder of the start, in hex
- * @member: the others
- * @members: how many
+ * @member: the other daemons
+ * @members: number of the other daemons
  * @queues: by name
- * @lanes: of all queues
- * @removed: those that were removed, until what is on its way has ended
+ * @lanes: number of lanes of all queues
+ * @removed: removed queues, until all that they began has ended
  * @census: of all queues, once somebody has asked
  * @schedules: by field
- * @heartbeat: each second
+ * @heartbeat: expires each second
  * @curl: timeout of libcurl
- * @curl_now: it wants to run in this turn
- * @held: tasks that were taken
- * @asked: tasks that takes on their way ask for
- * @starved: lanes that found no room
- * @held_bytes: their bodies
- * @running: requests that run, and tasks offered to workers
+ * @curl_now: libcurl wants to run in this turn
+ * @held: number of tasks that were taken
+ * @asked: number of tasks that takes on their way ask for
+ * @starved: number of lanes that found no room
+ * @held_bytes: size of the bodies of the tasks that were taken
+ * @running: number of running requests, and of tasks offered to workers
  * @ready: tasks that wait for a free slot
  * @hosts: hosts of requests, and those that back off, by key
- * @failing: hosts that back off
+ * @failing: number of hosts that back off
  * @puts: lanes that have puts in this turn
  * @settles: queues whose workers may have tasks from this turn
  * @recalls: recalls without a verdict, by number
- * @recall_number: of the last one
- * @reports: reports without an answer
+ * @recall_number: number of the last recall
+ * @reports: number of reports without an answer
  * @beats: heartbeats so far
  * @refill: room became free in this turn
  * @freed: leases of queues with a limit have ended in this turn
- * @recover_after: no recover before: reports and renewals come first
- * @stop_timer: the end of the stop, in any case
- * @stop_by: when that is
+ * @recover_after: earliest time of the next recover, because reports and renewals come first
+ * @stop_timer: ends the stop at the latest
+ * @stop_by: when @stop_timer expires
  * @connected: Redis was reached once
- * @whole: all its nodes were
- * @complained: that Redis is away was logged
+ * @whole: all nodes of Redis were reached once
+ * @complained: it was logged that Redis is away
  * @refusing: nodes of Redis that refuse writes, a bit for each
  * @refusal: why one of them does
- * @check_only: of --check
- * @leaving: SIGTERM came, and load balancers learn of it
- * @stopping: stop-delay has passed since
- * @grace: the stop took too long: only reports are waited for
- * @exit_code: of the process
+ * @check_only: --check was given
+ * @leaving: SIGTERM has arrived, and load balancers have time to notice
+ * @stopping: stop-delay has passed since then
+ * @grace: the stop takes too long, so it only waits for reports
+ * @exit_code: exit status of the process
  */
 struct daemon {
 	struct config config;

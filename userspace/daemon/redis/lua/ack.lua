@@ -6,23 +6,23 @@
 --   id
 --   token
 --   verdict	0 ok, 1 retry, 2 dead, 3 release
---   delay	of retry and release: due again so long from now. -1: of release, at the
---		due time that the task has
---   at		of release: the due time, instead of delay. 0: none
---   note	the last error, empty: none
+--   delay	for retry and release: time from now until it is due again. -1: for release,
+--		its due time does not change
+--   at		for release: the due time, instead of delay. 0: none
+--   note	the last error. Empty: none
 --
 -- Answer: time, then for each report one of:
 --   0 applied, 1 stale, 2 applied and the task is dead
 --
--- A task that was canceled while it was leased ends with any report. Only ok keeps it as
--- done. A task with a period goes on with its next multiple after ok, and when its attempts
--- are used. A dead verdict ends it.
+-- A task that was canceled while it was leased ends with any report, and only ok keeps it as
+-- done. A task with a period goes on with its next multiple after ok, or when its attempts are
+-- used up. A dead verdict ends it.
 
 local APPLIED, STALE, IS_DEAD = 0, 1, 2
 local FIELDS = 6
 local holder = holder_bytes(ARGV[1])
 local answer = { us }
--- Tasks that are removed at the end, by one command each of their keys.
+-- Tasks that are removed at the end, with a single command for each of their keys.
 local gone = {}
 
 local headers = read_headers(2, FIELDS)

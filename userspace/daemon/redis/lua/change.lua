@@ -8,21 +8,21 @@
 --   relative	0: time is absolute. 1: time counts from now
 --   time	of move
 --
--- Answer: time, then the state that the task was in. Or -1 if there is no such task, or -2 if it
--- is a newer version's, and nothing was done. If there is one, then:
---   due	of cancel, and of a replay of a task that is not dead: the due time that the
---		task had. Else the due time that the user asked for
---   holder	of a leased task; else 16 zeros
---   token	of a leased task; else 0
---   ahead	1: leased and not due yet, so a recall can do what was asked
+-- Answer: time, then the state that the task was in, or -1 if there is no such task, or -2 if a
+-- newer version stored it, so that nothing was done. If there is a task, then:
+--   due	for cancel, and for a replay of a task that is not dead: the due time that the
+--		task had. Otherwise the due time that the user asked for
+--   holder	of a leased task; otherwise 16 zeros
+--   token	of a leased task; otherwise 0
+--   ahead	1: leased and not due yet, so a recall can still do what was asked
 --   version
 --
--- A leased task is not touched, except that a cancel sets "no further attempt". After that
--- flag, move and run answer ahead = 0. All other tasks:
---   cancel	the task is gone
---   move	scheduled for time. A dead or done one starts with no attempts
---   run	the same, for now
---   replay	a dead task is scheduled for now, with no attempts. Others are not touched
+-- A leased task does not change, except that a cancel sets "no further attempt". With that flag,
+-- move and run answer ahead = 0. What happens to all other tasks:
+--   cancel	the task is removed
+--   move	it is scheduled for time. A dead or done task starts again with no attempts
+--   run	it is scheduled for now, in the same way
+--   replay	a dead task is scheduled for now, with no attempts. Others do not change
 
 local id, verb = ARGV[1], ARGV[2]
 local at = tonumber(ARGV[4]) + (ARGV[3] == '1' and now or 0)
@@ -43,7 +43,7 @@ if verb == '1' or verb == '2' or (verb == '3' and state == BURIED) then
 	due = at
 end
 
--- Runs again, under the same key.
+-- It runs again, with the same key.
 local function restart()
 	if state == FINISHED or state == BURIED then
 		h.attempts = 0

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- clear: remove the task of a run to come, because its schedule has changed.
+-- clear: remove the task of a future run, because its schedule has changed.
 --
 -- ARGV: generation, name, run: see plant. The generation is the new one.
 --
 -- Answer: time, then
---   0	nothing is there to remove: or it is due, and so runs; or this was done before
+--   0	there is nothing to remove: the task is due and therefore runs, or was removed before
 --   1	removed
 --   2	a daemon holds it, and was told "no further attempt"; then
 --	due, holder, token: for a recall

@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- look: read only.
+-- look: read tasks, without changing anything.
 --
 -- ARGV: "counts"
 -- Answer: time, then
 --   scheduled, leased, done, dead	tasks in each state
 --   oldest	due time of the first scheduled task, or -1
---   paused	1: it is
---   60 s, 60 min, 24 h	scheduled tasks that are due until so long from now
+--   paused	1: the queue is paused
+--   60 s, 60 min, 24 h	scheduled tasks that are due within this time
 --
 -- ARGV: "get", id
--- Answer: time, then the task, if there is one. Or -2, if it is a newer version's.
+-- Answer: time, then the task, if there is one, or -2 if a newer version stored it.
 --
 -- ARGV: "list", set, limit, and perhaps score, id
 --   set	due, run, done or dead
 --   limit	at most 1000 are listed
---   score, id	go on behind this place. No task need have it any more
+--   score, id	continue after this place, even if its task is gone
 -- Answer: time, then a list of how many ids were looked at, and the place of the last of them;
 -- then the tasks, in the order of the set. Bodies are left out after 1 MiB, and so are the tasks
 -- of a newer version.

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- pause: take answers "paused" from now on, or no longer.
+-- pause: make take answer "paused" from now on, or end that.
 --
 -- ARGV: 1 on, 0 off
 --
 -- Answer: time, then
 --   begun	leased tasks whose due time has come
---   held	leased tasks whose due time is ahead
+--   held	leased tasks whose due time is still to come
 --
 -- Off publishes a wake with the head's due time, or with now if there is none.
 --
--- Of two leases of one length, the one of a task ahead ends later. So held tasks are looked
--- for from the latest end on: 128 at a time, at most 1024, until 128 have none. held may be
--- too small, but not 0 if there is one of that length.
+-- Of two leases of equal length, that of a task which is not due yet ends later. So the search for
+-- held tasks begins with the latest end, and looks at 128 at a time, at most 1024, until 128 contain
+-- none. held may be too small, but if there is a held task with a lease of usual length, it is not 0.
 
 local CHUNKS = 8
 local leased, held = redis.call('ZCARD', RUN), 0

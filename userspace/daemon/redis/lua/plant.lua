@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- plant: make a run of a schedule a task, once.
+-- plant: make the task of a run of a schedule, only once.
 --
 -- ARGV: generation, name, run, lane-max, due, limit, late_after, late, keep, body
---   run	its time in the calendar, ms: the task has the id NAME:RUN
+--   run	the time of the run in the calendar, ms. The task has the id NAME:RUN
 --
 -- Answer: time, then
---   0 made, 1 it was made before, 2 the lane knows a newer generation, and it follows, 3 the lane is full,
---   4 a newer version's task has the id, 5 the queue was removed
+--   0 made, 1 it was made before, 2 the lane knows a newer generation, which follows, 3 the lane is
+--   full, 4 a task of a newer version has the id, 5 the queue was removed
 --
--- The mark of a schedule is the field "run:NAME" of ctl: the generation that came last to this
--- lane, and the latest run that it made here. Runs come in order, so each is made once, even if
--- its task ran and is gone. Marks of schedules that are gone stay: one a lane and name.
--- A task that has the id and is no run any more to come is left alone.
+-- The mark of a schedule is the field "run:NAME" of ctl: the latest generation in this lane, and
+-- the latest run that it made here. Runs come in order, so each is made once, even if its task has
+-- run and is gone. The marks of removed schedules stay, one for each lane and name. If a task has
+-- the id but is not a future run, it does not change.
 
 local generation, name, run = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local id, mark = name .. ':' .. ARGV[3], 'run:' .. name
@@ -36,7 +36,7 @@ elseif not old and redis.call('HLEN', HDR) >= tonumber(ARGV[4]) then
 	return { us, 3 }
 end
 redis.call('HSET', CTL, mark, ARGV[1] .. ' ' .. ARGV[3])
--- One that was canceled for this generation, and that no attempt has begun of, counts as gone.
+-- If the task was canceled for this generation, and no attempt has begun, it counts as gone.
 local ends = old and old.state == LEASED and is_last(old) and old.due > now
 if old and old.state ~= SCHEDULED and not ends then
 	return { us, 0 }

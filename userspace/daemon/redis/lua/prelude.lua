@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- What all scripts share: the keys, the clock, the header, and the states.
+-- Shared by all scripts: the keys, the clock, the header, and the states.
 --
 -- Redis runs a script as one text: a line "#!lua" with flags, this file, the script.
 -- embed.sh makes the texts.
 --
 -- KEYS: due run hdr body dead done note ctl, of one lane, so all have its hash tag.
--- ARGV: flat. Each script states its own. A daemon runs the text that it was built with, by
--- its hash, so versions may differ in ARGV and answers. They share headers, bodies and
--- messages.
+-- ARGV: a flat list, which the comment of each script describes. A daemon runs the text that it
+-- was built with, by its hash, so versions may differ in ARGV and answers. They have headers,
+-- bodies and messages in common.
 -- An answer is a list. Its first element is Redis's time in microseconds.
 --
 -- Times and durations are milliseconds. A holder is 16 hex digits in ARGV and answers,
@@ -36,15 +36,16 @@
 --   52     6  late_after when the task counts as late; 0: never
 --   58     6  keep       how long a done task stays
 --
--- A header with another format or with more bytes is a newer version's. So is a body whose
--- first byte, its format, is not 1. Such a task stays as it is, and waits for that version.
--- So that it does not stand before others for ever, its score is raised by PARKED: see park().
+-- If a header has another format or more bytes, a newer version stored the task. The same is true
+-- if the first byte of the body, which is its format, is not 1. Such a task stays as it is, and
+-- waits for that version. Its score is raised by PARKED, so that it does not stay before all other
+-- tasks forever: see park().
 --
 -- ctl: seq, next, paused, gone, counters: orphan, lost, missed, dead; and the marks of schedules.
--- gone is 1 if the queue was removed: the lane refuses tasks. A mark is run:NAME, see plant.
--- next is never later than the head of due. Without a head it may be absent.
+-- gone is 1 if the queue was removed, and then the lane refuses tasks. A mark is run:NAME, see
+-- plant. next is never later than the head of due, and may be absent if there is no head.
 --
--- An earlier next is published on PREFIXwake as "QUEUE/LANE MS". The prefix is that of
+-- If next becomes earlier, it is published on PREFIXwake as "QUEUE/LANE MS". The prefix is that of
 -- the keys, as in PREFIX{QUEUE/LANE}:ctl.
 
 local DUE, RUN, HDR, BODY, DEAD, DONE, NOTE, CTL = unpack(KEYS)
@@ -55,12 +56,12 @@ local LATE_SKIP, LATE_DEAD = 1, 2
 local BATCH, BYTES = 128, 1048576
 local HEADER_SIZE = 64
 local NOBODY = string.rep('\0', 8)
--- Above all times. With a time it still is an exact number.
+-- This is greater than every time, and its sum with a time is still an exact number.
 local PARKED = 4503599627370496
--- The header of a task that a newer version stored. It is in none of our states.
+-- Stands for the header of a task that a newer version stored. It has none of the known states.
 local NEWER = { state = -1, due = 0 }
 
--- The only clock.
+-- This is the only clock.
 local time = redis.call('TIME')
 local us = time[1] * 1000000 + time[2]
 local now = math.floor(us / 1000)
@@ -81,7 +82,7 @@ local function format_of(s)
 	return string.byte(s, 1) or 0
 end
 
--- Returns nil for a header that is broken. Its task counts as one without a header.
+-- Returns nil for a broken header, whose task is treated as one without a header.
 local function unpack_header(s)
 	if format_of(s) > 1 or #s > HEADER_SIZE then
 		return NEWER
@@ -96,7 +97,7 @@ local function unpack_header(s)
 	return h
 end
 
--- The headers by id, of tasks of which each has so many ARGV, its id first.
+-- Reads the headers of tasks. Each task has @fields elements of ARGV, of which the first is its id.
 local function read_headers(first, fields)
 	local ids, headers = {}, {}
 	for i = first, #ARGV, fields do
@@ -153,10 +154,10 @@ local function wake(ms)
 	redis.call('PUBLISH', prefix .. 'wake', tag .. ' ' .. text(ms))
 end
 
--- next, once it was read.
+-- The value of next, once it has been read.
 local next_ms
 
--- Keeps next at or before the head.
+-- Makes sure that next is not later than the head.
 local function announce(ms)
 	if not next_ms then
 		next_ms = tonumber(redis.call('HGET', CTL, 'next') or math.huge)
@@ -168,7 +169,7 @@ local function announce(ms)
 	end
 end
 
--- The score of the one behind so many that are skipped.
+-- Returns the score of the element with this rank, or -1 if the rest are parked or there is none.
 local function score_at(key, rank)
 	local head = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
 	local score = head[2] and tonumber(head[2]) or -1
@@ -179,7 +180,7 @@ local function first_score(key)
 	return score_at(key, 0)
 end
 
--- Whether @a stands before @b: by bytes, as in a set, whatever the locale of Redis is.
+-- Returns true if @a is before @b: by bytes, as in a set, whatever the locale of Redis is.
 local function is_before(a, b)
 	for i = 1, math.min(#a, #b) do
 		local x, y = string.byte(a, i), string.byte(b, i)
@@ -190,7 +191,7 @@ local function is_before(a, b)
 	return #a < #b
 end
 
--- The rank of the first id behind a place. Among those of one score it looks by halves.
+-- Finds the rank of the first id after a place, with a binary search among ids of equal score.
 local function rank_behind(key, score, id)
 	local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
 	local high = redis.call('ZCOUNT', key, '-inf', score)
@@ -205,7 +206,7 @@ local function rank_behind(key, score, id)
 	return low
 end
 
--- The sets that have a task in a state.
+-- The sets that contain the tasks in each state.
 local SETS = { [SCHEDULED] = DUE, [LEASED] = RUN, [FINISHED] = DONE, [BURIED] = DEAD }
 
 local function leave(id, h)
@@ -251,7 +252,7 @@ local function bury(id, h, note)
 	end
 end
 
--- The next multiple of the period that has not passed. ran: the one at first did run.
+-- Moves to the next multiple of the period that has not passed. ran: the run of h.first took place.
 local function next_period(id, h, ran)
 	local steps = math.max(1, math.ceil((now - h.first) / h.period))
 	local missed = steps - 1
@@ -285,10 +286,11 @@ local function move(id, h, due)
 	schedule(id, h, due)
 end
 
--- For a minute, daemons of the newer version may take it. Many would keep others from being seen.
+-- Daemons of the newer version have a minute to take such a task, unless there are so many that
+-- other tasks would not be seen.
 local PATIENCE, SKIPPED_MAX = 60000, 512
 
--- Puts a task of a newer version aside, unless it may stay. Return: 1 if it stays.
+-- Puts a task of a newer version aside, unless it may stay. Returns 1 if it stays.
 local function park(key, id, skipped, patience)
 	local score = tonumber(redis.call('ZSCORE', key, id))
 	if score >= PARKED or (score + patience > now and skipped < SKIPPED_MAX) then
@@ -298,7 +300,7 @@ local function park(key, id, skipped, patience)
 	return 0
 end
 
--- What became of an id whose header or state does not fit the set that has it.
+-- Handles an id whose header or state does not fit the set that contains it.
 local function misfit(id, h, key)
 	if h then
 		redis.call('ZREM', key, id)

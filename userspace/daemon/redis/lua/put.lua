@@ -5,7 +5,7 @@
 -- ARGV: lane-max, then for each task four:
 --   id
 --   time
---   settings	seven numbers, with a space between:
+--   settings	seven numbers, separated by spaces:
 --	if-exists	0 replace, 1 keep, 2 fail, 3 update
 --	relative	0: time is absolute. 1: time counts from now
 --	limit		attempts in all
@@ -15,10 +15,10 @@
 --	keep		how long a done task stays
 --   body
 --
--- Answer: time, then for each task that was created its version. Its due time is the one
--- that was asked for. For each other task eight, as a list:
---   result	1 replaced, 2 kept, 3 exists, 4 the lane is full, 5 a newer version's is there,
---		6 updated, 7 the queue was removed
+-- Answer: time, then for each task that was created its version; it is due when it was asked for.
+-- For each other task, a list of eight:
+--   result	1 replaced, 2 kept, 3 exists, 4 the lane is full, 5 a task of a newer version is
+--		there, 6 updated, 7 the queue was removed
 --   due	of the task that is there now; 0 if there is none
 --   version	of it; 0 if there is none
 --   state	of it
@@ -27,33 +27,33 @@
 --   token	of that lease, or 0
 --   was_due	due time of the replaced task, or 0
 --
--- Without a task it does nothing, and Redis says whether it would do something.
+-- Without a task this does nothing, but shows if Redis would accept the script.
 --
 -- A leased task that was canceled will be gone soon, so keep and fail replace it, as update does.
--- update changes a scheduled or leased task, but not its due time, and not the first due time from
--- which its periods count. A done or dead one, which has no run ahead, it replaces. A run that may
--- have begun keeps its version, and so its key.
--- Without allow-oom Redis refuses this script before its first write.
+-- update changes a scheduled or leased task, but neither its due time nor the first due time from
+-- which its periods count. It replaces a done or dead task, which has no run to come. A run that
+-- may have begun keeps its version, and therefore its key.
+-- Because this has no allow-oom, Redis refuses it before its first write if memory is exhausted.
 
--- A command, an argument and an element of an answer cost more than what is done with them.
--- So headers are read by one command, all is written by a few at the end, and the settings
--- of tasks that have the same are read once.
+-- Each command, argument and element of an answer costs more than what is done with it. So one
+-- command reads all headers, a few commands at the end write everything, and settings that several
+-- tasks have in common are only parsed once.
 
 local max = tonumber(ARGV[1])
 local FIELDS = 4
 local answer = { us }
--- Tasks in the lane.
+-- Number of tasks in the lane.
 local tasks = redis.call('HLEN', HDR)
 local ctl = redis.call('HMGET', CTL, 'seq', 'gone')
 local seq, gone = tonumber(ctl[1] or 0), ctl[2]
 
--- What is to be written, and how many tasks are created.
+-- What has to be written, and the number of tasks that are created.
 local set_headers, set_bodies, set_due, no_notes, created = {}, {}, {}, {}, 0
--- Versions that were given, and those of created tasks.
+-- Number of versions that were given, and the versions of created tasks.
 local given, versions = 0, {}
 local earliest = math.huge
 
--- Of a task that this script has created: its number.
+-- For a task that this script has created, this contains its number instead.
 local headers = read_headers(2, FIELDS)
 
 local function header_of(id)
@@ -69,7 +69,7 @@ local function next_version()
 	return seq + given
 end
 
--- What follows from settings, by their text. A header is begin, version, due, first, rest.
+-- Caches what follows from the text of settings. A header is begin, version, due, first, rest.
 local known = {}
 
 local function learn(text)
@@ -133,7 +133,7 @@ local function put(i)
 	local ends = old.state == LEASED and is_last(old)
 	if s.if_exists == 3 then
 		if type(headers[id]) == 'number' then
-			-- This script created it.
+			-- This script has created the task.
 			due = set_due[2 * headers[id] - 1]
 		elseif not ends and (old.state == SCHEDULED or old.state == LEASED) then
 			return update(id, s, old, ARGV[i + 3])

@@ -5,7 +5,7 @@
 -- ARGV: limit, max-lost
 --
 -- Answer: time, then
---   returned	tasks that are scheduled again, at the due time that they have
+--   returned	tasks that are scheduled again, with the same due time
 --   dead	tasks that were buried, with the note "lost", after max-lost leases
 --   orphans	ids that were removed because they had no header
 --   lease_end	earliest end of a lease, or -1

@@ -1,20 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- remove: remove many tasks, or a lane.
+-- remove: remove many tasks, or close a lane.
 --
 -- ARGV: "purge", set, limit, before, prefix, and perhaps score, id
 --   set	due, run, done or dead
 --   limit	at most 128 are looked at
 --   before	only tasks that are due, ended or died before this time. -1: any
 --   prefix	only ids that begin with it; may be empty
---   score, id	go on behind this place
+--   score, id	continue after this place
 -- Answer: time, then a list of how many ids were looked at, and the place of the last of them;
 -- then how many tasks were removed. A task of a newer version stays.
 --
 -- ARGV: "close"
--- Answer: time, then how many tasks the lane has. If there are none, the lane is closed: put
--- refuses tasks, and all but ctl is removed. ctl stays for a day, so that a daemon which did
--- not hear of it does not bring the queue back.
+-- Answer: time, then the number of tasks in the lane. If there are none, the lane is closed: put
+-- refuses tasks, and everything except ctl is removed. ctl stays for a day, so that a daemon which
+-- missed this does not bring the queue back.
 --
 -- ARGV: "open"
 -- Answer: time, 0. The lane is open.

@@ -1,26 +1,26 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- schedule: change the record of one schedule. It stands alone, without the prelude.
+-- schedule: change the record of one schedule. This script does not use the prelude.
 --
 -- KEYS: PREFIXschedules, a hash: "QUEUE/NAME" to a record.
 --
--- A record is a line of words, and behind it the definition, JSON:
+-- A record is a line of words, followed by the definition in JSON:
 --   format	1
---   generation	which definition it is: only grows, and is near Redis's time in us
+--   generation	number of the definition, which only grows, and is near Redis's time in us
 --   state	0 disabled, 1 enabled, 2 deleted: it stays until its clears are done
---   next	the run that is to be made, or was made last; -1: none will be
---   made	1: that run is a task
---   runs	that were made
---   caught	how many of the last ones were missed when they were made
+--   next	the run that will be made next, or was made last; -1: no more runs
+--   made	1: the task of that run was made
+--   runs	number of runs that were made
+--   caught	how many of the latest runs had been missed when they were made
 --   clears	runs of former generations that may still be tasks, with commas; -: none
 --
--- So that nothing is lost or made twice whenever a daemon dies, each step is written before the
--- next is done: next is fixed before its task is made, and only then made is 1. The lane of a
--- task has a mark, see plant: it refuses a task that was made already, and one of a former
--- generation.
+-- A daemon may die at any time, so each step is stored before the next one begins: next is set
+-- before its task is made, and made becomes 1 afterwards. Thanks to its mark, see plant, the lane
+-- refuses a task that was made before, and one of an earlier generation. So nothing is lost or made
+-- twice.
 --
--- ARGV: verb, field, then of
---   define	generation or 0 for any, state, next, most records, definition
+-- ARGV: verb, field, then for
+--   define	generation or 0 for any, state, next, maximum number of records, definition
 --   delete	-
 --   cleared	generation, the run
 --   made	generation, next
@@ -29,7 +29,8 @@
 --
 -- Answer: time, then
 --   result	1 done, 2 created, 0 nothing had to be done, or the record has changed since;
---		-1 there is no record, -2 a newer version's, -3 another generation, -4 too many
+--		-1 there is no record, -2 a newer version stored it, -3 another generation,
+--		-4 too many records
 --   record	as it is now; empty: none
 
 local KEY, verb, field = KEYS[1], ARGV[1], ARGV[2]

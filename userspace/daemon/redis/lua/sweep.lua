@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- sweep: remove old done and dead tasks, and bring back what an older version put aside.
+-- sweep: remove old done and dead tasks, and bring back tasks that an older version put aside.
 --
 -- ARGV: limit, dead-max, dead-keep
 --

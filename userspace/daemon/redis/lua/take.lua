@@ -7,7 +7,7 @@
 --   per	the period, microseconds
 --   burst	tasks at once, after a pause
 --   concurrency	leases at once; 0: no such limit
---   lanes	of the queue, which share these limits: all are on this node. 0: this lane alone
+--   lanes	number of lanes that share these limits, all on this node. 0: only this lane
 --
 -- Takes tasks with due <= now + ahead, at most limit, at most 128, and at most 1 MiB of
 -- bodies. The lease ends at max(now, due) + lease.
@@ -16,12 +16,12 @@
 --   paused	1: the lane gives nothing
 --   next	due time of the head that is left, or -1
 --   lease_end	earliest end of a lease, or -1
---   missed	tasks that were skipped, and periods that were
+--   missed	tasks and periods that were skipped
 --   dead	tasks that were buried because they were late
 --   orphans	ids that were removed because they had no header or no body
 --   newer	tasks of a newer version, which were left alone
---   held	1 or 2: the rate or the concurrency kept back tasks that are due; else 0
---   wait	held back by the rate: milliseconds until it lets some through
+--   held	1 or 2: the rate or the concurrency holds back tasks that are due; otherwise 0
+--   wait	if the rate holds back tasks: milliseconds until it lets some through
 -- then for each task eight, as a list:
 --   id
 --   token
@@ -38,24 +38,24 @@
 local limit = math.min(tonumber(ARGV[1]), BATCH)
 local lease, ahead = tonumber(ARGV[2]), tonumber(ARGV[4])
 local holder = holder_bytes(ARGV[3])
--- So many bodies are read at once. More could be read in vain.
+-- Number of bodies that are read at once. More might be read in vain.
 local CHUNK = 16
 local ITEM = 128
--- So many tasks of a newer version are looked at, and a batch more.
+-- Maximum number of tasks of a newer version that are looked at, in addition to a batch.
 local SCAN = 1024
 
 local answer = { us, 0, -1, -1, 0, 0, 0, 0, 0, 0 }
 local missed, dead, orphans, newer = 0, 0, 0, 0
--- Tasks of a newer version that stay before all others.
+-- Number of tasks of a newer version that stay before all others.
 local skipped = 0
 local taken, size = {}, 0
 
--- The rate is a bucket of tokens, of which ctl of the first lane has one number, tat: when it will
--- be full, in microseconds. Each task puts that off by an interval (GCRA). Leases are counted
--- where they are, so a lease that ends, by whatever, needs no bookkeeping.
+-- The rate is a bucket of tokens. ctl of the first lane stores a single number for it, tat: the time
+-- at which the bucket will be full, in microseconds. Each task postpones that by an interval (GCRA).
+-- Leases are counted in their lanes, so nothing has to be updated when one ends.
 local rate, per, burst = tonumber(ARGV[5] or 0), tonumber(ARGV[6]), tonumber(ARGV[7])
 local concurrency, lanes = tonumber(ARGV[8] or 0), tonumber(ARGV[9] or 0)
--- It lets tokens gather for so long: a take for each would be one too many.
+-- How long tokens gather, in microseconds, because a take for each of them would be too many.
 local GATHER = 50000
 local interval = rate > 0 and per / rate
 local held, tat = 0
@@ -83,7 +83,7 @@ end
 
 local function obey_limits()
 	if rate > 0 then
-		-- A clock that was set must not stop the queue.
+		-- The queue must not stop if the clock was set back.
 		tat = math.min(math.max(tonumber(redis.call('HGET', BUCKET, 'tat') or 0), us),
 			us + math.ceil(burst * interval))
 		obey(math.floor((us + burst * interval - tat + 0.001) / interval), 1)
@@ -100,7 +100,7 @@ local function use_tokens(n)
 	end
 end
 
--- Milliseconds until the bucket has gathered some tokens.
+-- Returns the milliseconds until the bucket has gathered some tokens.
 local function wait()
 	local some = math.min(burst, math.max(1, math.floor(GATHER / interval)))
 	return math.max(1, math.ceil((tat - (burst - some) * interval - us) / 1000))
@@ -163,7 +163,7 @@ local function collect(ids)
 	return true
 end
 
--- Those of a newer version count for nothing, so that others come behind them.
+-- Tasks of a newer version do not count, so that others can follow them.
 local function collect_due()
 	local left, before = limit
 	if limit == 0 then
