@@ -66,7 +66,7 @@ timeline() {
 				text(x((beat[i] + until) / 2), 89, "m", beat[i] + timeout " s")
 			}
 			text(8, 114, "b", "deadline")
-			text(70, 114, "g", "one word of memory")
+			text(80, 114, "g", "a shared word")
 
 			look = beat[1] + timeout
 			line(sprintf("M%d 150V100", x(look)), "kl")
