@@ -64,7 +64,6 @@ programs() {
 races() {
 	run+=(--run "$1/race_test" --run "$1/table_race_test"
 		--run "$1/clock_test -t backward_in_softirq")
-	[[ $kernel != s390x-* && $kernel != *debug && $kernel != newest ]] || run+=(--run "$1/million_test")
 	options=(--append "$poison")
 }
 
@@ -113,11 +112,11 @@ library | tool | lib32)
 		[[ $kernel/$test != @(arm64|s390x)-*/module_test ]] || test+=' -T ps_finds_all'
 		# On the debug kernel, the sizes of slabs prove nothing, but kmemleak finds leaks.
 		[[ $kernel/$test != debug/module_test* ]] || test+=' -T cancelled_timers'
-		# kmsan has no cgroups and no sockets. million_test takes half an hour there, two
-		# of the six tests of killed_test take more than seven minutes, and map_and_unmap
-		# so long that RCU reports a stall.
+		# kmsan has no cgroups and no sockets. There two of the six tests of killed_test
+		# take more than seven minutes, and map_and_unmap so long that RCU reports a
+		# stall.
 		case $kernel/$test in
-		kmsan/million_test | kmsan/killed_test) continue ;;
+		kmsan/killed_test) continue ;;
 		# kcsan and kmsan have no tracepoints.
 		kcsan/trace_test | kmsan/trace_test) continue ;;
 		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays' ;;
@@ -125,14 +124,11 @@ library | tool | lib32)
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
 		# These need two processors, or a feature that user-mode Linux lacks: see
 		# vm/config/uml.config.
-		uml/million_test) continue ;;
 		uml/expiry_test) test+=' -T arm_is_bounded' ;;
 		uml/clock_test) test+=' -F namespace' ;;
 		uml/fault_test) test+=' -T argument_across_border' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
 		uml/module_test) test+=' -T cancelled_timers' ;;
-		s390x-*/million_test | debug/million_test | rt-debug/million_test) continue ;;
-		newest/million_test) continue ;;
 		esac
 		run+=(--run "$dir$test")
 	done

@@ -436,6 +436,7 @@ static void million_attack(unsigned int nr)
 	shared->done[nr]++;
 }
 
+/* G8: millions of timers that end keep others waiting no longer than a slice */
 STORM(end_and_close_millions, NULL, million_attack, NULL, "millions", 3)
 
 /* Many timers expire at one instant, again and again. */
