@@ -383,22 +383,6 @@ TEST_F(reading, pending_signal_and_events)
 	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 }
 
-/* Nor does a signal in the middle of a read cut it short: it returns all events that fit. */
-TEST_F(reading, signals_and_many_events)
-{
-	enum { MANY = 4096, ROUNDS = 4 };
-	static struct twheel_event ev[MANY];
-	unsigned int round;
-
-	catch_signal(SIGALRM, SA_RESTART);
-	for (round = 0; round < ROUNDS; round++) {
-		unread(_metadata, self->fd, MANY);
-		signal_every(100);
-		EXPECT_EQ(MANY * EVENT, read_events(self->fd, ev, sizeof(ev)));
-		signal_every(0);
-	}
-}
-
 /* Nor does a signal that comes while the user's page is faulted in. */
 TEST_F(reading, signals_and_faults)
 {

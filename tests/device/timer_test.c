@@ -480,28 +480,6 @@ TEST_F(timer, ids_are_not_reused)
 	free(ids);
 }
 
-/* The memory of timers that are gone is reused: ids stay dense, and a stale id stays stale. */
-TEST_F(timer, slots_are_reused)
-{
-	enum { N = 2000 };
-	__u64 *old = calloc(N, sizeof(*old)), *ids = calloc(N, sizeof(*ids));
-	unsigned int round, i;
-
-	for (round = 0; round < 4; round++) {
-		add_many(_metadata, self->fd, N, HOUR, 0, 0, ids);
-		for (i = 0; i < N; i++) {
-			ASSERT_LT((__u32)ids[i], N + 128);
-			if (round)
-				ASSERT_EQ(-ENOENT, state(self->fd, old[i]));
-		}
-		memcpy(old, ids, N * sizeof(*ids));
-		EXPECT_EQ(N, cancel_all(self->fd));
-	}
-	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-	free(old);
-	free(ids);
-}
-
 /* STATS counts everything that was done once. */
 TEST_F(timer, counts)
 {
