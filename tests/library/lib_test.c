@@ -1507,36 +1507,6 @@ TEST_F(lib, next_of_moved)
 		EXPECT_LE(far - SECOND, twheel_next(self->w));
 }
 
-/* The timeout in milliseconds, as poll() expects it. */
-static int backend_timeout(struct twheel *w)
-{
-	uint64_t next = twheel_next(w), at = twheel_now(w);
-
-	if (next == NEVER)
-		return -1;
-	return next <= at ? 0 : (next - at) / NS_PER_MS;
-}
-
-/*
- * The same check as libuv's test of uv_backend_timeout(): "1 s, but might be 1 s minus a few
- * ms".
- */
-TEST_F(lib, next_as_backend_timeout)
-{
-	struct twheel_event ev;
-	uint64_t id;
-
-	EXPECT_EQ(-1, backend_timeout(self->w));
-	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, SECOND), 0, &id));
-	EXPECT_LT(100, backend_timeout(self->w));
-	EXPECT_GE(1000, backend_timeout(self->w));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(-1, backend_timeout(self->w));
-	/* In libuv, a timer of 0 ms is due at once. */
-	ASSERT_EQ(0, twheel_set(self->w, id, twheel_now(self->w)));
-	EXPECT_EQ(0, backend_timeout(self->w));
-}
-
 /* A slack postpones twheel_next(), as it postpones the event. */
 TEST_F(lib, next_of_slack)
 {

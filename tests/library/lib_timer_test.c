@@ -1364,15 +1364,6 @@ TEST_F(lib, kick_border)
 
 #define TIMERS	100000
 #define MOVES	200000
-/* Moves of which one in 256 makes a deadline earlier. */
-#define EARLIER	50000
-
-struct moves {
-	/* The kicks that the library has counted. */
-	uint64_t kicks;
-	/* Moves to a deadline before all others. */
-	uint64_t earlier;
-};
 
 static void move_later(struct twheel *w, const uint64_t *id)
 {
@@ -1393,7 +1384,7 @@ static void move_later(struct twheel *w, const uint64_t *id)
 }
 
 /* Moves timers of REGISTER later and later. */
-static void child_moves_registered(struct twheel *w, struct moves *m __attribute__((unused)))
+static void child_moves_registered(struct twheel *w)
 {
 	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
 	static uint64_t id[TIMERS];
@@ -1424,7 +1415,7 @@ static void child_adds(struct twheel *w, uint64_t *id)
 }
 
 /* Moves timers of twheel_add() later and later. */
-static void child_moves(struct twheel *w, struct moves *m __attribute__((unused)))
+static void child_moves(struct twheel *w)
 {
 	static uint64_t id[TIMERS];
 
@@ -1433,7 +1424,7 @@ static void child_moves(struct twheel *w, struct moves *m __attribute__((unused)
 }
 
 /* Adds and deletes timers with a constant delay. */
-static void child_pairs(struct twheel *w, struct moves *m __attribute__((unused)))
+static void child_pairs(struct twheel *w)
 {
 	uint64_t id[64], at;
 	unsigned int i;
@@ -1452,7 +1443,7 @@ static void child_pairs(struct twheel *w, struct moves *m __attribute__((unused)
 }
 
 /* Moves timers earlier, but not before the first of all. */
-static void child_marks(struct twheel *w, struct moves *m __attribute__((unused)))
+static void child_marks(struct twheel *w)
 {
 	static uint64_t id[TIMERS];
 	__u64 seed = 88172645463325252ULL;
@@ -1470,35 +1461,6 @@ static void child_marks(struct twheel *w, struct moves *m __attribute__((unused)
 			_exit(5);
 	}
 	syscall(SYS_getppid);
-}
-
-/* Occasionally moves a timer before all others. */
-static void child_moves_earlier(struct twheel *w, struct moves *m)
-{
-	static uint64_t id[TIMERS];
-	__u64 seed = 88172645463325252ULL;
-	struct twheel_usage before = { .size = sizeof(before) },
-			    after = { .size = sizeof(after) };
-	uint64_t at;
-	unsigned int i;
-
-	child_adds(w, id);
-	at = twheel_now(w) + 2 * HOUR;
-	twheel_usage(w, &before);
-	syscall(SYS_getppid);
-	for (i = 0; i < EARLIER; i++) {
-		__u64 dice = next_random(&seed);
-		bool earlier = !(dice % 256);
-
-		m->earlier += earlier;
-		/* At least half an hour away, and never two in the same tick. */
-		if (twheel_set(w, id[(dice >> 8) % TIMERS],
-			       earlier ? at - HOUR - HOUR / 2 - i * DEFAULT_TICK : at + i) != 1)
-			_exit(5);
-	}
-	syscall(SYS_getppid);
-	twheel_usage(w, &after);
-	m->kicks = after.kicks - before.kicks;
 }
 
 /* Forks a traced child, which has stopped itself. Returns 0 in the child. */
@@ -1554,8 +1516,7 @@ static bool reads_clock(int nr)
  * except those that read the clock.
  */
 static unsigned int count_calls(struct __test_metadata *_metadata, const struct twheel_options *o,
-				void (*act)(struct twheel *w, struct moves *m),
-				struct moves *m)
+				void (*act)(struct twheel *w))
 {
 	pid_t child = fork_traced(_metadata);
 	unsigned int calls = 0, marks = 0;
@@ -1566,7 +1527,7 @@ static unsigned int count_calls(struct __test_metadata *_metadata, const struct 
 
 		if (twheel_open(&w, o))
 			_exit(3);
-		act(w, m);
+		act(w);
 		_exit(0);
 	}
 	while ((nr = run_to_call(_metadata, child, &status)) >= 0) {
@@ -1584,31 +1545,13 @@ static unsigned int count_calls(struct __test_metadata *_metadata, const struct 
 /* Moving 100,000 timers any number of times takes no system call, as a tracer counts. */
 TEST_F_TIMEOUT(lib, no_system_call, 300)
 {
-	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves_registered, NULL));
-	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves, NULL));
-	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
-	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_marks, NULL));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves_registered));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_marks));
 	/* Pairs of add and del in a checked wheel need none either. */
 	self->o.flags |= TWHEEL_OPEN_CHECKED;
-	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
-}
-
-/* A move before all other deadlines takes one system call, and these are counted. */
-TEST_F_TIMEOUT(lib, counted_system_calls, 120)
-{
-	struct moves *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	unsigned int calls;
-
-	ASSERT_TRUE(m != MAP_FAILED);
-	calls = count_calls(_metadata, &self->o, child_moves_earlier, m);
-	TH_LOG("%u system calls, %llu kicks, %llu moves to before all others", calls,
-	       (unsigned long long)m->kicks, (unsigned long long)m->earlier);
-	EXPECT_NE(0, m->kicks);
-	EXPECT_LE(m->kicks, m->earlier);
-	EXPECT_LE(calls, m->kicks);
-	if (variant->flags & TWHEEL_OPEN_KERNEL)
-		EXPECT_EQ(m->kicks, calls);
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs));
 }
 
 /* ---- A race, step by step ---- */
