@@ -619,35 +619,6 @@ FIXTURE_TEARDOWN(wall_clock)
 	close_table(_metadata, &self->t);
 }
 
-/* The clock is set forward: what is due by its word expires at once, and nothing else. */
-TEST_F(wall_clock, forward)
-{
-	__u64 start = now(variant->clock);
-	struct twheel_event ev[4];
-	__u64 ids[4];
-	unsigned int i;
-
-	for (i = 0; i < 4; i++)
-		ids[i] = add(_metadata, self->fd, start + 30 * MINUTE,
-			     TWHEEL_ABSTIME | TWHEEL_KEEP, i);
-	/* One deadline beyond the new time, and one before it, set only by exchange. */
-	EXPECT_NE(0, arm(&self->t, ids[1], start + 90 * MINUTE));
-	EXPECT_NE(0, arm(&self->t, ids[2], start + 50 * MINUTE));
-	EXPECT_NE(0, disarm(&self->t, ids[3]));
-	EXPECT_EQ(0, self->t.kicks);
-	set_clock(_metadata, self->base, 60 * MINUTE);
-	ASSERT_EQ(2, collect(self->fd, ev, 2));
-	EXPECT_EQ(ids[0], ev[0].id);
-	EXPECT_EQ(ids[2], ev[1].id);
-	EXPECT_EQ(start + 50 * MINUTE, ev[1].deadline_ns);
-	/* By the clock as it was set, give or take the time that setting it took. */
-	EXPECT_GE(ev[1].expired_ns, start + 59 * MINUTE);
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	EXPECT_TRUE(wake_becomes(slot_of(&self->t, ids[1]),
-				 tick_of(&self->t, start + 90 * MINUTE)));
-	EXPECT_TRUE(wake_becomes(slot_of(&self->t, ids[3]), NEVER));
-}
-
 /*
  * G6: The clock is set forward over many ticks: timers still expire in the order of the words'
  * ticks, wherever they were queued.
@@ -674,97 +645,6 @@ TEST_F(wall_clock, order)
 		last = tick;
 	}
 	EXPECT_EQ(0, wrong);
-}
-
-/*
- * The clock is set backward: no timer expires before the clock is there again, whenever it was
- * armed.
- */
-TEST_F(wall_clock, backward)
-{
-	__u64 start = now(variant->clock), deadline;
-	__u64 moved = add(_metadata, self->fd, start + AHEAD, TWHEEL_ABSTIME | TWHEEL_KEEP, 1);
-	__u64 fresh = reserve(_metadata, self->fd, 2);
-	struct twheel_event ev[2];
-
-	EXPECT_NE(0, arm(&self->t, moved, start + AHEAD + 100 * NS_PER_MS));
-	set_clock(_metadata, self->base, -60LL * MINUTE);
-	EXPECT_FALSE(readable(self->fd, 700));
-	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, moved));
-	/* Armed by the new time: the timer expires, and not late. */
-	deadline = now(variant->clock) + 30 * NS_PER_MS;
-	EXPECT_EQ(0, arm(&self->t, fresh, deadline));
-	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
-	EXPECT_EQ(fresh, ev[0].id);
-	EXPECT_EQ(deadline, ev[0].deadline_ns);
-	/* Moved earlier, to the new time. */
-	deadline = now(variant->clock) + 30 * NS_PER_MS;
-	EXPECT_NE(0, arm(&self->t, moved, deadline));
-	EXPECT_EQ(2, self->t.kicks);
-	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
-	EXPECT_EQ(moved, ev[0].id);
-	EXPECT_EQ(deadline, ev[0].deadline_ns);
-	/* Set forward again. */
-	EXPECT_EQ(0, arm(&self->t, moved, start + MINUTE));
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	set_clock(_metadata, self->base, 5 * MINUTE);
-	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
-	EXPECT_EQ(start + MINUTE, ev[0].deadline_ns);
-}
-
-/*
- * The clock is set back and forth while words are exchanged at random: no timer is early, and
- * each arming ends once.
- */
-TEST_F(wall_clock, back_and_forth)
-{
-	enum { N = 100, STEPS = 20 };
-	__u64 seed = 3, start = now(variant->clock);
-	__u64 ids[N], last[N];
-	struct twheel_event ev[N];
-	unsigned int i, k, wrong = 0;
-
-	for (i = 0; i < N; i++) {
-		ids[i] = reserve(_metadata, self->fd, i);
-		last[i] = 0;
-	}
-	for (k = 0; k <= STEPS; k++) {
-		int ret;
-
-		set_clock(_metadata, self->base, k == STEPS ? 60LL * MINUTE :
-			  (long long)(next_random(&seed) % (20 * MINUTE)) - 10LL * MINUTE);
-		if (k == STEPS) {
-			/* Finally, the timers that are left. */
-			for (i = 0, ret = 0; i < N; i++)
-				ret += !!last[i];
-			EXPECT_EQ(ret, collect(self->fd, ev, ret));
-		} else {
-			sleep_ms(3);
-			ret = take(self->fd, ev, N, 0);
-		}
-		for (i = 0; (int)i < ret; i++) {
-			__u64 who = ev[i].user_data % N;
-
-			wrong += ev[i].deadline_ns != last[who] || !last[who];
-			wrong += ev[i].expired_ns < ev[i].deadline_ns;
-			last[who] = 0;
-		}
-		for (i = 0; i < N && k < STEPS; i++) {
-			__u64 next = start + next_random(&seed) % (20 * MINUTE) + i, old;
-
-			if (next_random(&seed) % 2)
-				continue;
-			old = arm(&self->t, ids[i], next);
-			/*
-			 * Timers that the exchange did not get back had expired, and their
-			 * events are withdrawn now.
-			 */
-			wrong += old && old != last[i];
-			last[i] = next;
-		}
-	}
-	EXPECT_EQ(0, wrong);
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
 TEST_HARNESS_MAIN
