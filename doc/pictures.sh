@@ -5,7 +5,7 @@
 #
 #   timeline.svg    one timeout of 30 s on a time axis, from the heartbeats in "beats"
 #   syscalls.svg    heartbeats beside system calls, from the output of the demo in README.md
-#   bench/cost.svg  what it costs to move a timer, from bench/rows.tsv
+#   bench/cost.svg  what it costs to move a timer, from the better rows of bench/rows.tsv and rows2.tsv
 #   bench/more.svg  other operations, from the same rows
 #
 # With --check, this writes nothing, and exits with status 1 if a picture is out of date.
@@ -126,11 +126,13 @@ syscalls() {
 }
 
 cost() {
-	bench/timers/plot.awk -v picture=cost doc/bench/rows.tsv
+	bench/timers/better.awk doc/bench/rows.tsv doc/bench/rows2.tsv |
+		bench/timers/plot.awk -v picture=cost -
 }
 
 more() {
-	bench/timers/plot.awk -v picture=more doc/bench/rows.tsv
+	bench/timers/better.awk doc/bench/rows.tsv doc/bench/rows2.tsv |
+		bench/timers/plot.awk -v picture=more -
 }
 
 status=0

@@ -7,7 +7,8 @@
 #   epoll      the marked lines of userspace/examples/loop_epoll.c, also in libtwheel(3)
 #   examples   the question of each example, from its first comment
 #   guarantees the tests of each guarantee, from the tags G1 to G11 in their comments
-#   cost       rows of doc/bench/rows.tsv, for the backends that most programs use
+#   cost       the better rows of doc/bench/rows.tsv and rows2.tsv, for the backends that most
+#              programs use
 #   costs      more rows, for all backends
 #
 # Each part is between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Parts with other
@@ -24,11 +25,12 @@ set -euo pipefail
 export LC_ALL=C
 
 cd "$(dirname "$0")/.."
-rows=doc/bench/rows.tsv
 documents=(README.md doc/testing.md doc/bench/README.md userspace/examples/README.md
 	doc/man/libtwheel.3)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+rows=$dir/rows.tsv
+bench/timers/better.awk doc/bench/rows.tsv doc/bench/rows2.tsv >"$rows"
 
 first() {
 	echo '```c'
@@ -198,50 +200,29 @@ table() {
 		}' "$rows" -
 }
 
-# True if the rows are new enough to contain Tokio and Go, and rows that were added with them.
-has_runtimes() {
-	grep -qP '^native\tmove\ttokio\t' "$rows"
-}
-
 cost() {
-	if has_runtimes; then
-		echo '| ns of CPU for each operation | twheel | Tokio | Go | libuv | libev | timerfd | own wheel |'
-		echo '|---|---|---|---|---|---|---|---|'
-		table 'libtwheel tokio go libuv libev timerfd wheel' <<-'END'
-			move	100000	1	random	move one of 100,000 timers
-			move	1000000	1	random	move one of 1,000,000 timers
-			again	100000	1	random	disarm one of 100,000, arm it again
-			turn	100000	1	random	move 64 of 100,000 by `twheel_set_many()`, each
-		END
-		return
-	fi
-	echo '| ns of CPU for each operation | twheel | own wheel | lazy wheel | timerfd |'
-	echo '|---|---|---|---|---|'
-	table 'libtwheel wheel lazy timerfd' <<-'END'
-		move	1000	1	random	move 1,000 timers later
-		move	1000000	1	random	move 1,000,000 timers later
-		rate_move	10000	2	random	two threads, 10,000 timers
-		expire_own	100000	1	random	expire 100,000 timers within 1 s
+	echo '| ns of CPU for each operation | twheel | Tokio | Go | libuv | libev | timerfd | own wheel |'
+	echo '|---|---|---|---|---|---|---|---|'
+	table 'libtwheel tokio go libuv libev timerfd wheel' <<-'END'
+		move	1000	1	random	move one of 1,000 timers
+		move	100000	1	random	move one of 100,000
+		again	1000	1	random	disarm one of 1,000, arm it again
+		turn	100000	1	random	move 64 of 100,000 in a turn, each
+		expire_own	100000	1	random	expire 100,000 within 1 s
 	END
 }
 
 costs() {
-	local names=' own wheel | lazy wheel | heap | libev | libevent | libuv | timerfd |' more=
+	local names=' own wheel | lazy wheel | heap | Tokio | Go | libev | libevent | libuv | timerfd |'
 
-	# Older rows do not contain these columns and rows.
-	if has_runtimes; then
-		names+=' Tokio | Go |'
-		more=$'again\t100000\t1\trandom\tdisarm one of 100,000, arm it again\n'
-		more+=$'turn\t1000000\t1\trandom\tmove 64 of 1,000,000 in a turn, each\n'
-	fi
 	echo "| ns of CPU for each operation | twheel |$names"
 	echo "|---|---|$(sed 's/[^|]//g; s/|/---|/g' <<<"$names")"
-	table "libtwheel wheel lazy heap libev libevent libuv timerfd${more:+ tokio go}" < <(
-		printf %s "$more"
-		sed 's/^\t*//' <<-'END'
+	table 'libtwheel wheel lazy heap tokio go libev libevent libuv timerfd' <<-'END'
 		move	1000	1	random	move, 1,000 timers
 		move	100000	1	random	move, 100,000 timers
 		move	1000000	1	random	move, 1,000,000 timers
+		again	1000	1	random	disarm one of 1,000, arm it again
+		turn	1000000	1	random	move 64 of 1,000,000 in a turn, each
 		rate_move	10000	2	random	move, 10,000 timers, two threads
 		pair	1000000	1	hot	arm and disarm at once, beside 1,000,000
 		turnover	100000	1	random	one of 100,000 ends, another begins
@@ -252,7 +233,6 @@ costs() {
 		expire_own	1000000	1	random	expire 1,000,000 within 1 s
 		silent_own	1000000	1	random	arm, move, expire, end, 1,000,000
 	END
-	)
 }
 
 # fill FILE: prints the file with its parts up to date.

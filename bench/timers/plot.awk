@@ -3,7 +3,7 @@
 #
 # plot.awk -v picture=cost|more ROWS.tsv: draws rows of the bench as a picture, in SVG.
 #
-#   cost   moving one of 1,000,000 timers, by one thread and by two
+#   cost   moving one of 100,000 timers by one thread, and one of 10,000 by two
 #   more   a request that ends at once, a heartbeat, an expiration, of 100,000 timers
 #
 # Each panel is a dot plot, with the cheapest backend first and twheel in red. All panels of a
@@ -25,9 +25,9 @@ BEGIN {
 		called[part[1]] = part[2]
 	}
 	if (picture == "cost") {
-		heading = "ns to move one of 1,000,000 timers later"
-		panel("one thread", "move", 1000000, 1, "random")
-		panel("two threads at once", "rate_move", 1000000, 2, "random")
+		heading = "ns to move a timer later"
+		panel("one of 100,000, by one thread", "move", 100000, 1, "random")
+		panel("one of 10,000, by two threads at once", "rate_move", 10000, 2, "random")
 		note("two threads: wall time, and a mutex around all but")
 		note("twheel and timerfd")
 	} else if (picture == "more") {
