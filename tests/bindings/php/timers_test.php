@@ -211,6 +211,10 @@ $tests = [
         }
         is($before, count(closedByExec()));
     },
+    'timers cannot be copied' => function (Timers $timers) {
+        throws('Error', fn() => clone $timers);
+        throws('Exception', fn() => serialize($timers));
+    },
     'the backend is the one that is wanted' => function (Timers $timers) {
         is(getenv('TWHEEL_BACKEND'), $timers->backend());
     },

@@ -67,6 +67,11 @@ final class Timers
         self::$lib->twheel_close($this->wheel);
     }
 
+    /** The wheel has one owner, whose destructor closes it. */
+    private function __clone()
+    {
+    }
+
     /** Calls a function after this many seconds, and at that interval if it is persistent. */
     public function add(
         float $seconds,
