@@ -92,6 +92,8 @@ class Stub:
                 self.end_headers()
                 self.wfile.write(body.encode())
 
+            do_POST = do_GET
+
             def log_message(self, *_):  # pylint: disable=arguments-differ
                 pass
 
@@ -309,6 +311,12 @@ def server_words():
     equal((error.status, error.code, error.message, len(stub.times)),
           (403, "forbidden", "because", 4))
     equal(fails(c.get, "q", "x").message, "HTTP 200, and not by twheeld")
+    proxy = Stub((502, {}, "<h1>Bad Gateway</h1>"), (504, {}, ""), (200, {}, '{"id":"x"}'),
+                 (502, {}, ""))
+    c = twheeld.Client(proxy.url)
+    equal(c.get("q", "x"), {"id": "x"})
+    error = fails(c.run_schedule, "q", "x")
+    equal((type(error), error.code, len(proxy.times)), (twheeld.Unavailable, "fate_unknown", 4))
     hurried = Stub(refusal(503, "stopping", Retry_After="60"))
     begin = time.monotonic()
     equal(fails(twheeld.Client(hurried.url).get, "q", "x").code, "stopping")

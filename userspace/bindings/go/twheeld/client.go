@@ -7,11 +7,19 @@
 //	put, err := client.Put(ctx, "mail", twheeld.Task{In: twheeld.Duration(3 * time.Second),
 //		Callback: &twheeld.Callback{URL: "http://127.0.0.1:8000/"}})
 //
+<<<<<<< HEAD
 // If twheeld refuses a request, the error is an *Error with the message of twheeld. If twheeld
 // cannot be reached, or answers 429 or 503, the request is repeated with a growing delay until
 // Client.Deadline has passed. A request whose fate is unknown is repeated as well, except for those
 // that might then be done twice: a put with IfExists "fail", and a run of a schedule. Several
 // goroutines may call the methods at the same time, and each method returns when its context ends.
+=======
+// What twheeld refuses is an *Error with its words. A request is repeated with a growing delay
+// until Client.Deadline has passed, if twheeld cannot be reached, or if it answers 429 or 503. A
+// request whose fate is unknown, as after 502 or 504 of a proxy, is repeated unless that could do
+// something twice: a put with IfExists "fail", and a run of a schedule. All methods may be called
+// by several goroutines at a time, and end with their context.
+>>>>>>> 7b67ed99 (clients: treat 502 and 504 of a proxy as a lost answer)
 package twheeld
 
 import (
@@ -67,7 +75,7 @@ func (e *Error) Error() string {
 // Passing returns true if a repetition may help: twheeld was unreachable or unable until the
 // deadline.
 func (e *Error) Passing() bool {
-	return e.Status == 0 || e.Status == 429 || e.Status == 503
+	return e.Status == 0 || e.Status == 429 || e.Status == 503 || e.Code == "fate_unknown"
 }
 
 // Duration is a time.Duration of whole milliseconds in JSON.
@@ -219,6 +227,9 @@ func (c *Client) once(ctx context.Context, method, path string, data []byte, out
 	refused := struct{ Error *Error }{}
 	if json.Unmarshal(text, &refused) != nil || refused.Error == nil {
 		refused.Error = &Error{Code: "internal", Message: "not twheeld: HTTP " + answer.Status}
+		if answer.StatusCode == http.StatusBadGateway || answer.StatusCode == http.StatusGatewayTimeout {
+			refused.Error.Code = "fate_unknown" // a proxy got no answer
+		}
 	}
 	refused.Error.Status = answer.StatusCode
 	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))

@@ -297,6 +297,10 @@ func TestServerWords(t *testing.T) {
 		{200, "", `{"state":"scheduled"}`},
 		{403, "", `{"error":{"code":"forbidden","message":"because"}}`},
 		{200, "", `hello`},
+		{502, "", `<h1>Bad Gateway</h1>`},
+		{504, "", ``},
+		{200, "", `{"state":"scheduled"}`},
+		{502, "", ``},
 		{503, "60", `{"error":{"code":"stopping","message":"because"}}`},
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -323,10 +327,17 @@ func TestServerWords(t *testing.T) {
 	if err != nil || state != "scheduled" || len(times) != 3 || times[2].Sub(times[1]) < 2*time.Second {
 		t.Error(state, err, times)
 	}
-	for _, want := range []string{"forbidden", "internal", "stopping"} {
+	for _, want := range []string{"forbidden", "internal", "<nil>"} {
 		if _, err = c.Cancel(ctx, "q", "x"); code(err) != want {
 			t.Error(want, err)
 		}
+	}
+	// What a proxy lost may have been done.
+	if _, err = c.RunSchedule(ctx, "q", "x"); code(err) != "fate_unknown" {
+		t.Error(err)
+	}
+	if _, err = c.Cancel(ctx, "q", "x"); code(err) != "stopping" {
+		t.Error(err)
 	}
 	if len(times) != len(answers) {
 		t.Error(times)
