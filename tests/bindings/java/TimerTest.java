@@ -178,6 +178,26 @@ public class TimerTest {
     }
 
     @Test
+    public void stopInterruptsATaskThatBlocks() throws Exception {
+        CountDownLatch running = new CountDownLatch(1);
+        CountDownLatch interrupted = new CountDownLatch(1);
+        timer(0).newTimeout(
+                t -> {
+                    running.countDown();
+                    try {
+                        TimeUnit.SECONDS.sleep(PATIENCE);
+                    } catch (InterruptedException e) {
+                        interrupted.countDown();
+                    }
+                },
+                1,
+                TimeUnit.MILLISECONDS);
+        await(running);
+        timer.stop();
+        assertEquals(0, interrupted.getCount());
+    }
+
+    @Test
     public void newTimeoutAfterStopThrows() throws Exception {
         timer(0).newTimeout(NOTHING, 1, TimeUnit.MILLISECONDS);
         timer.stop();

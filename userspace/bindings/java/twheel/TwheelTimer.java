@@ -141,7 +141,10 @@ public final class TwheelTimer implements Timer {
         return timeout;
     }
 
-    /** Ends the timer, and returns the timeouts that have neither expired nor been canceled. */
+    /**
+     * Ends the timer, and returns the timeouts that have neither expired nor been canceled. It
+     * interrupts the task that runs, and waits for its end.
+     */
     @Override
     public Set<Timeout> stop() {
         if (Thread.currentThread() == worker) {
@@ -156,8 +159,10 @@ public final class TwheelTimer implements Timer {
         Wheel.wake(wheel);
         boolean interrupted = false;
         while (worker.isAlive()) {
+            // A task may block, and the next one, too.
+            worker.interrupt();
             try {
-                worker.join();
+                worker.join(100);
             } catch (InterruptedException e) {
                 interrupted = true;
             }
