@@ -21,7 +21,7 @@ in_machine() {
 	tar -C / -chf "$machine/files/python.tar" --exclude='config-3.11-*' --exclude="$python/test" \
 		--exclude=idlelib --exclude=lib2to3 --exclude=distutils --exclude=sitecustomize.py \
 		$python "$packages"/{cffi,ply,pycparser,pytest,_pytest,pluggy,iniconfig,packaging,attr} \
-		"$packages"/{py,exceptiongroup} "$packages"/{py,typing_extensions}.py \
+		"$packages"/py "$packages"/{py,typing_extensions}.py \
 		"$(cd / && echo $packages/_cffi_backend*.so)"
 	[ ! -d /$python/test/test_asyncio ] ||
 		tar -C / "${files[@]}" -rf "$machine/files/python.tar" \
