@@ -429,7 +429,7 @@ static noinline void move_down(struct wheel *w, struct hlist_head *head, unsigne
 		first = first->next;
 		left--;
 		fetch(w, node->ahead, false, left);
-		/* A timer that was postponed by slack goes no lower than the level of that slack. */
+		/* A timer postponed by slack goes no lower than the level of that slack. */
 		enqueue(w, node, node->number, node->tick & w->mask ? 0 :
 			order_level(w, __ffs64(node->tick)), false);
 	}

@@ -129,7 +129,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (iov_iter_count(to) < sizeof(struct twheel_event))
 		return -EINVAL;
 	do {
-		/* After a fault, copy single events, because a copy of many might never complete. */
+		/* After a fault, copy single events, as a copy of many might never complete. */
 		ret = deliver(w, to, faults ? 1 : TURN_EVENTS);
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);

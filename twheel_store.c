@@ -173,7 +173,7 @@ static bool install(struct pages *p, u32 nr, const struct block *block, struct b
 		if (*blocks)
 			swap(p->blocks, *blocks);
 		p->blocks[nr] = *block;
-		/* Not limited to the maximum, which SETUP may still change before the first timer. */
+		/* Not limited to the maximum, which SETUP may change before the first timer. */
 		s->room += WORDS;
 		spin_unlock_bh(s->lock);
 	}
@@ -249,7 +249,7 @@ static vm_fault_t pages_fault(struct vm_fault *vmf)
 	struct pages *p = vmf->vma->vm_private_data;
 	void *page = get_page_at(p, page_number(&p->store, vmf->pgoff));
 
-	/* After VM_FAULT_OOM, nothing would be killed, and the access would fault again for ever. */
+	/* After VM_FAULT_OOM, nothing would be killed, and the access would fault for ever. */
 	if (IS_ERR(page))
 		return VM_FAULT_SIGBUS;
 	vmf->page = virt_to_page(page);

@@ -283,7 +283,7 @@ static unsigned int turn_late(struct twheel_file *w)
 	unsigned int touched;
 	u64 now, next;
 
-	/* Wait for the softirq, because an hrtimer that is started while it runs stays on its CPU. */
+	/* Wait for the softirq: an hrtimer that is started while it runs stays on its CPU. */
 	hrtimer_cancel(&w->timer);
 	now = lock_wheel(w);
 	touched = turn(w, now, TURN_BUDGET);

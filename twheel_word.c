@@ -269,10 +269,10 @@ static bool is_settled(const struct timer *e, u64 word, bool placed, enum look l
 {
 	switch (e->place) {
 	case TIMER_QUEUED:
-		/* A timer that was queued behind others may wait too long if the clock was set back. */
+		/* A timer queued behind others may wait too long if the clock was set back. */
 		if (e->past)
 			return false;
-		/* If the timer was moved to a later time or disarmed, the queued look is in time. */
+		/* If the timer was moved later or disarmed, the queued look is in time. */
 		return word == e->deadline || (placed && (!word || word > e->deadline));
 	case TIMER_READY:
 		return look != LOOK_AND_WITHDRAW ||

@@ -441,7 +441,8 @@ static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
 		exit(err == ENOSYS ? STATUS_FAILURE : error_status(err));
 	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
 	if (f && fscanf(f, "%d", &scope) == 1 && scope > 2)
-		hint("nobody may do this, because Yama's /proc/sys/kernel/yama/ptrace_scope is %d", scope);
+		hint("nobody may do this, because Yama's /proc/sys/kernel/yama/ptrace_scope is %d",
+		     scope);
 	else if (f && scope > 0)
 		hint("become root, because Yama's /proc/sys/kernel/yama/ptrace_scope is %d",
 		     scope);

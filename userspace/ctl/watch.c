@@ -198,8 +198,8 @@ static void expire(struct watch *s, __u64 what)
 	char rest[DURATION_LEN];
 
 	if (what == WARNING) {
-		complain("watch: %s (pid %d): silent, %s left until SIGABRT", s->name, (int)s->child,
-			 duration_text(rest, s->pretimeout));
+		complain("watch: %s (pid %d): silent, %s left until SIGABRT", s->name,
+			 (int)s->child, duration_text(rest, s->pretimeout));
 		return;
 	}
 	switch (s->phase) {

@@ -140,7 +140,7 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 					continue;
 				translate(shadow, &timers[i]);
 			} else if (timers[i].user_data == WAKE_DATA) {
-				/* For twheel_wake() of another process: filter() drops its event. */
+				/* For twheel_wake() of another process; filter() drops it. */
 				timers[i].user_data = 0;
 				timers[i].deadline_ns = 0;
 				timers[i].state = TWHEEL_IDLE;

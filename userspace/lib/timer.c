@@ -48,7 +48,7 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 	bits += bit / 64;
 	if (!(__atomic_load_n(bits, __ATOMIC_SEQ_CST) & mask))
 		__atomic_fetch_or(bits, mask, __ATOMIC_SEQ_CST);
-	/* On x86, a bit that was set needs no barrier: the exchange was one, and loads stay in order. */
+	/* On x86, the exchange was the barrier for a bit that was set, as loads stay in order. */
 	after_exchange();
 }
 
@@ -335,7 +335,7 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
 	uint64_t old;
 
-	/* A load would wait until the previous timer's exchange is complete; a prefetch does not. */
+	/* A load would wait for the previous timer's exchange; a prefetch does not. */
 	__builtin_prefetch(slot, 1);
 	deadline = to_word(deadline);
 	old = exchange(slot, deadline);

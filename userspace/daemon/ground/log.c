@@ -110,7 +110,8 @@ static void tell_dropped(time_t s)
 	if (!dropped || (told && s < told + MINUTE))
 		return;
 	told = s;
-	log_line(LOG_WARNING, "%u other lines were not logged, because there were too many", dropped);
+	log_line(LOG_WARNING, "%u other lines were not logged, because there were too many",
+		 dropped);
 	dropped = 0;
 }
 

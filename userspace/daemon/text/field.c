@@ -51,8 +51,8 @@ json_t *json_parse(const char *text, size_t len, bool empty_ok, struct api_error
 			       code == json_error_null_byte_in_key;
 
 		api_error_set(err, INVALID, NULL, "%s: line %d, column %d%s%s",
-			      has_nul ? "a string must not contain NUL" : "not JSON", why.line, why.column,
-			      has_nul ? "" : ": ", has_nul ? "" : why.text);
+			      has_nul ? "a string must not contain NUL" : "not JSON", why.line,
+			      why.column, has_nul ? "" : ": ", has_nul ? "" : why.text);
 		return NULL;
 	}
 	if (!json_is_object(root)) {

@@ -316,7 +316,8 @@ static void rest(struct lane *l)
 	uint64_t ns = l->rest ? 2 * l->rest : REST;
 
 	l->rest = ns < REST_MAX ? ns : REST_MAX;
-	alarm_arm(l->queue->daemon->alarms, &l->take, now_of(l) + l->rest - random_u64() % (REST / 2));
+	alarm_arm(l->queue->daemon->alarms, &l->take,
+		  now_of(l) + l->rest - random_u64() % (REST / 2));
 }
 
 static void taken(void *arg, enum store_result result, const redisReply *reply)

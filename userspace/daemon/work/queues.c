@@ -143,7 +143,7 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 {
 	struct queue *q = queue_find(d, name);
 
-	/* It was removed, and made again before this daemon looked: nothing of the old one holds. */
+	/* It was removed and made again before this daemon looked, so forget the old one. */
 	if (q && (q->settings.lanes != settings->lanes || q->settings.mode != settings->mode)) {
 		queue_forget(q);
 		q = NULL;

@@ -13,7 +13,8 @@
  * queue_apply() - make a queue, or change it
  * @d: the daemon
  * @name: its name
- * @settings: with another mode or number of lanes, it is another queue, and the old one is forgotten
+ * @settings: with another mode or number of lanes, it is another queue, and the old one is
+ *	forgotten
  * @text: the settings as Redis has them
  *
  * Return: NULL without memory, or if there are QUEUES_MAX.
