@@ -173,6 +173,18 @@ def rules():
                  "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=1,2", "FREQ=DAILY;INTERVAL=0"):
         status, answer = put("bad", rrule=rule)
         equal((status, answer["error"].get("field")), (400, "rrule"), (rule, answer))
+    # libical would search 500 years for a day that no month has.
+    begin = time.monotonic()
+    for rule in ("BYDAY=5MO;BYMONTHDAY=1", "BYDAY=MO;BYSETPOS=6", "BYDAY=-5FR;BYMONTHDAY=29",
+                 "BYDAY=5SU;BYMONTH=2;BYMONTHDAY=28", "BYMONTHDAY=1,-1;BYSETPOS=-3"):
+        status, answer = put("bad", rrule="FREQ=MONTHLY;" + rule)
+        equal((status, answer["error"].get("field")), (400, "rrule"), (rule, answer))
+    took = time.monotonic() - begin
+    assert took < 1 + spare() / 1000, took
+    for rule in ("BYDAY=5MO;BYMONTHDAY=29", "BYDAY=MO;BYSETPOS=5", "BYDAY=-5FR;BYMONTHDAY=1",
+                 "BYDAY=5SU;BYMONTH=2;BYMONTHDAY=29", "BYMONTHDAY=1,-1;BYSETPOS=-2"):
+        equal(put("rare", rrule="FREQ=MONTHLY;" + rule)[0] in (200, 201), True, rule)
+    equal(call("DELETE", "rare")[0], 200)
     equal(put("bad", rrule="FREQ=DAILY", cron="@daily")[1]["error"]["field"], "rrule")
     equal(call("DELETE", "rule")[0], 200)
 

@@ -7,6 +7,7 @@
  */
 #include "text/rule.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -66,21 +67,68 @@ static uint64_t take_list(short *list, size_t size)
 	return bits;
 }
 
-/* False if the rule only names days that do not exist in the months it names. */
+/*
+ * True if the rule names day @d of a month of @length days that begins with weekday @first
+ * (0: Sunday). Only monthly rules count weekdays within a month.
+ */
+static bool names_day(const struct icalrecurrencetype *r, int d, int length, int first)
+{
+	const short *list = r->by_month_day;
+	bool named = list[0] == ICAL_RECURRENCE_ARRAY_MAX;
+	int i;
+
+	for (i = 0; i < ICAL_BY_MONTHDAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
+		named |= list[i] == d || list[i] == d - length - 1;
+	list = r->by_day;
+	if (r->freq != ICAL_MONTHLY_RECURRENCE || list[0] == ICAL_RECURRENCE_ARRAY_MAX)
+		return named;
+	for (i = 0; named && i < ICAL_BY_DAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++) {
+		int position = icalrecurrencetype_day_position(list[i]);
+
+		if ((first + d - 1) % 7 == (int)icalrecurrencetype_day_day_of_week(list[i]) - 1 &&
+		    (!position || position == (d + 6) / 7 || -position == (length - d + 7) / 7))
+			return true;
+	}
+	return false;
+}
+
+/* Returns how many days a month must have at least for the BYSETPOS. */
+static int days_needed(const struct icalrecurrencetype *r)
+{
+	int i, least = INT_MAX;
+
+	if (r->freq != ICAL_MONTHLY_RECURRENCE || r->by_set_pos[0] == ICAL_RECURRENCE_ARRAY_MAX)
+		return 1;
+	for (i = 0; i < ICAL_BY_SETPOS_SIZE && r->by_set_pos[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
+		if (abs(r->by_set_pos[i]) < least)
+			least = abs(r->by_set_pos[i]);
+	return least;
+}
+
+/* True unless the rule names days of which no month has any, or too few for its BYSETPOS. */
 static bool has_day(const struct icalrecurrencetype *r)
 {
 	static const unsigned char days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	int m, d;
+	int needed = days_needed(r), m, length, first, d;
 
-	if (r->by_month[0] == ICAL_RECURRENCE_ARRAY_MAX ||
-	    r->by_month_day[0] == ICAL_RECURRENCE_ARRAY_MAX)
-		return true;
-	for (m = 0; m < ICAL_BY_MONTH_SIZE && r->by_month[m] != ICAL_RECURRENCE_ARRAY_MAX; m++)
-		for (d = 0; d < ICAL_BY_MONTHDAY_SIZE &&
-		     r->by_month_day[d] != ICAL_RECURRENCE_ARRAY_MAX; d++)
-			if (r->by_month[m] >= 1 && r->by_month[m] <= 12 &&
-			    abs(r->by_month_day[d]) <= days[r->by_month[m] - 1])
-				return true;
+	for (m = 1; m <= 12; m++) {
+		const short *list = r->by_month;
+		bool named = list[0] == ICAL_RECURRENCE_ARRAY_MAX;
+		int i;
+
+		for (i = 0; i < ICAL_BY_MONTH_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
+			named |= list[i] == m;
+		if (!named)
+			continue;
+		for (length = m == 2 ? 28 : days[m - 1]; length <= days[m - 1]; length++)
+			for (first = 0; first < 7; first++) {
+				int left = needed;
+
+				for (d = 1; d <= length; d++)
+					if (names_day(r, d, length, first) && !--left)
+						return true;
+			}
+	}
 	return false;
 }
 
