@@ -1435,7 +1435,7 @@ def lost_message():
 @test("D16: the daemon refuses a Redis that evicts or is a replica, and logs the reason")
 def unfit_redis():
     for options, word in ((("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"),
-                           "evicts"),
+                           "may evict"),
                           (("--replicaof", "127.0.0.1", "1"), "replica")):
         own = Redis(*options)
         d = Daemon(own, wait=False)
@@ -2356,7 +2356,7 @@ def journal():
         equal(p.wait(timeout=20), 1)
         with os.fdopen(read) as f:
             said = f.read()
-        assert said.startswith(f"{level}no Redis"), said
+        assert said.startswith(f"{level}cannot use Redis"), said
 
 
 @test("the daemon does not take the Unix socket of a live daemon, but one that was left behind")
