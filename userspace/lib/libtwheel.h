@@ -89,7 +89,7 @@
 #ifdef __cplusplus
 extern "C" {
 #if defined(__GNUC__) && !defined(__clang__)
-/* A function here may have the name of a struct, as stat() has. */
+/* Some functions here have the same name as a struct, such as twheel_info(). */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
@@ -270,9 +270,9 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  *
  * An in-process wheel knows its first deadline exactly, unless more than 64 timers share the
  * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
- * and buckets are wider the farther away they are (see twheel(7)). A kernel wheel answers when
- * it turns next, which may be only to move timers down from such a bucket, and needs one system
- * call to find out if an event is unread.
+ * and buckets are wider the farther away they are (see twheel(7)). For a kernel wheel, the
+ * function makes one system call, to find out if an event is unread. If not, the answer is based
+ * on the time of the next turn, which may do no more than move timers down from such a bucket.
  *
  * The answer may not include an arming that another process has just begun, so if other
  * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
@@ -323,7 +323,7 @@ int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
  * struct twheel_usage - how many system calls arming has cost this process
  * @size: sizeof(struct twheel_usage), which you set; 0 stands for the struct of version 0.3
  * @reserved: 0 for now
- * @kicks: armings that came before the next turn of the wheel
+ * @kicks: times that the wheel was kicked, because a new deadline came before its next turn
  * @refills: times that twheel_add() asked the wheel for timers, 64 at a time
  * @withdrawn: times that set, clear or del met a timer that had expired, and asked the wheel
  *	to withdraw the event
@@ -387,8 +387,8 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * A periodic timer keeps its period, which begins again at @deadline. If it is armed, an
  * unread event of earlier periods may be withdrawn or may still be read.
  *
- * Return: 1: the timer was armed, and that deadline will never be reported; 0: it was idle,
- * or its event has been read; -ENOENT: the id is stale; -ECHILD.
+ * Return: 1: the timer was armed or its event was unread, and that deadline will never be
+ * reported; 0: it was idle, or its event has been read; -ENOENT: the id is stale; -ECHILD.
  */
 int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
 
@@ -403,9 +403,10 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  *
  * On a wheel that has periodic timers, or that came from twheel_open_fd(), this is a system
  * call for timers of REGISTER and for timers that have a period or a slack of their own. It
- * then also withdraws an unread event of earlier periods. If you have shared a wheel of
- * twheel_open(), and another process has made a timer in it periodic, such an event may still
- * be read. With a module of version 0.2, the next twheel_set() takes a lock.
+ * then also withdraws an unread event of earlier periods. On a wheel of twheel_open() that you
+ * have shared, however, another process may have made a timer periodic, and an unread event of
+ * such a timer may still be read. With a module of version 0.2, the next twheel_set() takes a
+ * lock.
  *
  * Return: as for twheel_set(). If this returns 0, a thread may still have an event of the
  * timer in an array that it is processing.
@@ -546,7 +547,7 @@ int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int 
  * @n: how many, at most %TWHEEL_BATCH_MAX
  *
  * GET, REARM and CANCEL also accept ids of twheel_add(). For these, CANCEL is the same as
- * twheel_del(), and you keep the timer whatever the flags say.
+ * twheel_del(), and REARM never lets the timer end, even without %TWHEEL_KEEP.
  *
  * Return: how many operations have a result, including those that failed; -EINVAL: too many;
  * -ECHILD.
@@ -569,14 +570,15 @@ int twheel_list(struct twheel *wheel, struct twheel_timer *timers, unsigned int 
 
 /* Modes of twheel_drain(). */
 #define TWHEEL_DRAIN_EXPIRE	1U	/* make each armed timer readable now */
-#define TWHEEL_DRAIN_CANCEL	2U	/* end each arming without an event */
+#define TWHEEL_DRAIN_CANCEL	2U	/* end each arming, with no event */
 
 /**
  * twheel_drain() - end every arming
  * @wheel: the wheel
  * @mode: %TWHEEL_DRAIN_EXPIRE makes each armed timer readable now, as if its deadline had been
- *	the time of the drain. %TWHEEL_DRAIN_CANCEL ends each arming without an event; timers of
- *	twheel_add() and those with %TWHEEL_KEEP stay, and other timers of REGISTER are gone
+ *	the time of the drain. %TWHEEL_DRAIN_CANCEL ends each arming, so that no event follows;
+ *	timers of twheel_add() and those with %TWHEEL_KEEP stay, and other timers of REGISTER
+ *	are gone
  *
  * Timers that were already due expire first; they can be read, and the count does not include
  * them. A periodic timer whose event is unread keeps that event, and is not armed again. An

@@ -77,7 +77,7 @@ int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
  * @keyed: the keys
  * @key: its bytes
  * @len: their number
- * @deadline: when it expires now
+ * @deadline: its new deadline
  *
  * Return: 0; -ENOENT: there is no such key, or it has left; -ECHILD.
  */
@@ -103,9 +103,10 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  * @arg: for @fn
  *
  * This never waits, so call it when twheel_fd() of the wheel becomes readable. With edge-triggered
- * epoll, call it until it returns 0. Because a handler could go on setting keys that expire at
- * once, the call returns after a batch of 64 that contains a key which was set during this call.
- * It leaves the rest to the next call, for which the descriptor stays readable.
+ * epoll, call it until it returns 0. A handler could go on setting keys that expire at once, so
+ * the call removes keys in batches of up to 64, and stops after one that contains a key set
+ * during the call itself. The rest is left to the next call, for which the descriptor stays
+ * readable.
  *
  * Return: how many were removed, or a negative errno. -ECHILD also means that @fn has forked
  * and this is the child.
