@@ -201,7 +201,7 @@ table() {
 }
 
 cost() {
-	echo '| ns of CPU for each operation | twheel | Tokio | Go | libuv | libev | timerfd | own wheel |'
+	echo '| ns of CPU for each operation | twheel | Tokio | Go | libuv | libev | timerfd | private wheel |'
 	echo '|---|---|---|---|---|---|---|---|'
 	table 'libtwheel tokio go libuv libev timerfd wheel' <<-'END'
 		move	1000	1	random	move one of 1,000 timers
@@ -213,7 +213,7 @@ cost() {
 }
 
 costs() {
-	local names=' own wheel | lazy wheel | heap | Tokio | Go | libev | libevent | libuv | timerfd |'
+	local names=' private wheel | lazy wheel | heap | Tokio | Go | libev | libevent | libuv | timerfd |'
 
 	echo "| ns of CPU for each operation | twheel |$names"
 	echo "|---|---|$(sed 's/[^|]//g; s/|/---|/g' <<<"$names")"

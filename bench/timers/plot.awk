@@ -14,9 +14,9 @@
 BEGIN {
 	FS = "\t"
 	row_height = 20
-	left = 92		# where the axis begins
-	axis_width = 250	# the rest is for the value beside the last dot
-	nr_backends = split("libtwheel=twheel wheel=own_wheel lazy=lazy_wheel libev=libev " \
+	left = 106		# where the axis begins
+	axis_width = 236	# the rest is for the value beside the last dot
+	nr_backends = split("libtwheel=twheel wheel=private_wheel lazy=lazy_wheel libev=libev " \
 		"libevent=libevent libuv=libuv timerfd=timerfd tokio=Tokio go=Go", pairs, " ")
 	for (i = 1; i <= nr_backends; i++) {
 		split(pairs[i], part, "=")

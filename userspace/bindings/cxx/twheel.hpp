@@ -392,8 +392,8 @@ public:
 	std::uint64_t id() const noexcept { return id_; }
 
 	/*
-	 * These return true if the timer was armed, and that deadline will never be reported. On
-	 * a timer that does not exist, they fail with ENOENT.
+	 * These return true if the timer was armed or its event was unread, and that deadline will
+	 * never be reported. On a timer that does not exist, they fail with ENOENT.
 	 */
 	bool set(time_point deadline, std::error_code &ec) noexcept
 	{
