@@ -7,19 +7,12 @@
 //	put, err := client.Put(ctx, "mail", twheeld.Task{In: twheeld.Duration(3 * time.Second),
 //		Callback: &twheeld.Callback{URL: "http://127.0.0.1:8000/"}})
 //
-<<<<<<< HEAD
 // If twheeld refuses a request, the error is an *Error with the message of twheeld. If twheeld
 // cannot be reached, or answers 429 or 503, the request is repeated with a growing delay until
-// Client.Deadline has passed. A request whose fate is unknown is repeated as well, except for those
-// that might then be done twice: a put with IfExists "fail", and a run of a schedule. Several
-// goroutines may call the methods at the same time, and each method returns when its context ends.
-=======
-// What twheeld refuses is an *Error with its words. A request is repeated with a growing delay
-// until Client.Deadline has passed, if twheeld cannot be reached, or if it answers 429 or 503. A
-// request whose fate is unknown, as after 502 or 504 of a proxy, is repeated unless that could do
-// something twice: a put with IfExists "fail", and a run of a schedule. All methods may be called
-// by several goroutines at a time, and end with their context.
->>>>>>> 7b67ed99 (clients: treat 502 and 504 of a proxy as a lost answer)
+// Client.Deadline has passed. A request whose fate is unknown, for example after 502 or 504 of a
+// proxy, is repeated as well, except for those that might then be done twice: a put with IfExists
+// "fail", and a run of a schedule. Several goroutines may call the methods at the same time, and
+// each method returns when its context ends.
 package twheeld
 
 import (

@@ -5,21 +5,12 @@
     client.put("mail", id="hello", delay=3, url="http://127.0.0.1:8000/")
     client.work("jobs", handle)         # calls handle(task) for each task that is due
 
-<<<<<<< HEAD
 Durations are in seconds, and times are Unix milliseconds or datetimes with a time zone. If
 twheeld refuses a request, this raises an Error with the message of twheeld. If twheeld cannot be
 reached, or answers 429 or 503, the request is repeated with a growing delay until the deadline of
-the client has passed. A request whose fate is unknown is repeated as well, except for those that
-might then be done twice: a put with if_exists "fail", and a run of a schedule. Several threads
-may use a client at the same time.
-=======
-Durations are seconds, and times are Unix milliseconds or datetimes with a time zone. What
-twheeld refuses is an Error with its words. A request is repeated with a growing delay until the
-deadline of the client has passed, if twheeld cannot be reached, or if it answers 429 or 503. A
-request whose fate is unknown, as after 502 or 504 of a proxy, is repeated unless that could do
-something twice: a put with if_exists "fail", and a run of a schedule. Several threads may use a
-client at the same time.
->>>>>>> 7b67ed99 (clients: treat 502 and 504 of a proxy as a lost answer)
+the client has passed. A request whose fate is unknown, for example after 502 or 504 of a proxy, is
+repeated as well, except for those that might then be done twice: a put with if_exists "fail", and
+a run of a schedule. Several threads may use a client at the same time.
 """
 import base64
 import datetime
