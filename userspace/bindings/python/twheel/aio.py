@@ -179,11 +179,15 @@ _innermost: "contextvars.ContextVar[Optional[Timeout]]" = contextvars.ContextVar
 class Timeout:
     """Returned by timeout(): an asyncio.Timeout with restart()."""
 
-    __slots__ = ("_timeouts", "_when", "_state", "_handle", "_task", "_cancelling", "_outer")
+    __slots__ = ("_timeouts", "_when", "_deadline", "_state", "_handle", "_task", "_cancelling",
+                 "_outer")
 
-    def __init__(self, timeouts: "Timeouts", when: Optional[float]) -> None:
+    def __init__(self, timeouts: "Timeouts", when: Optional[float],
+                 deadline: Optional[int] = None) -> None:
         self._timeouts = timeouts
         self._when = when
+        # On the clock of the wheel, if that is more exact than the time on the loop's.
+        self._deadline = deadline
         self._state = _State.CREATED
         self._handle: Optional[TimerHandle] = None
         self._task: Optional["asyncio.Task[Any]"] = None
@@ -200,7 +204,11 @@ class Timeout:
 
     def restart(self, delay: float) -> None:
         """Gives the block this many seconds from now on."""
-        self.reschedule(self._timeouts._loop.time() + delay)
+        timeouts = self._timeouts
+        self.reschedule(timeouts._loop.time() + delay)
+        deadline = timeouts._exactly(delay)
+        if self._handle and deadline is not None:
+            self._handle._move(deadline)
 
     def reschedule(self, when: Optional[float]) -> None:
         """Changes the deadline, or removes it if you pass None."""
@@ -245,6 +253,8 @@ class Timeout:
         self._task = task
         self._cancelling = task.cancelling()
         self.reschedule(self._when)
+        if self._handle and self._deadline is not None:
+            self._handle._move(self._deadline)
         self._outer = _innermost.get()
         _innermost.set(self)
         return self
@@ -333,11 +343,21 @@ class Timeouts:
 
     def timeout(self, delay: Optional[float]) -> Timeout:
         """Returns an asynchronous context manager, like asyncio.timeout()."""
-        return Timeout(self, None if delay is None else self._loop.time() + delay)
+        if delay is None:
+            return Timeout(self, None)
+        return Timeout(self, self._loop.time() + delay, self._exactly(delay))
 
     def timeout_at(self, when: Optional[float]) -> Timeout:
         """Returns an asynchronous context manager, like asyncio.timeout_at()."""
         return Timeout(self, when)
+
+    def _exactly(self, delay: float) -> Optional[int]:
+        """Returns the deadline after a delay, or None if the loop's clock is as exact.
+
+        The clock of another loop may advance by a millisecond before _on_wheel() reads it again,
+        and the timeout would be early by that.
+        """
+        return None if self._exact else _after(to_ns(delay))
 
     def _on_wheel(self, when: float) -> int:
         """Converts a time of the loop to one of the wheel, in nanoseconds, and rounds it up."""
