@@ -318,6 +318,11 @@ metadata() {
 	END
 }
 
+# Passes if no merge has left its markers in a file.
+conflicts() {
+	! grep -nE '^(<<<<<<<|>>>>>>>) ' "${texts[@]}"
+}
+
 # check NAME COMMAND...: passes if the command succeeds and prints nothing.
 check() {
 	local found status=0
@@ -347,6 +352,7 @@ check "no files of the bench in a circle" circles bench/timers bench-o
 check "no files of the device bench in a circle" circles bench/device bench-o
 check shellcheck shell
 check codespell spelling
+check "markers of merge conflicts" conflicts
 check "manual pages" manual
 check "prose" prose
 check "targets of make in documents" targets
