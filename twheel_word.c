@@ -41,7 +41,7 @@
 #error "On mips and sparc user space may write to a cache that the kernel does not look into"
 #endif
 
-/* How often reconcile() looks at a word that changes, before it leaves it until the next tick. */
+/* How often reconcile() looks at a changing word before it leaves it to the next tick. */
 #define WORD_LOOKS	4
 
 /* Here the KUnit suites act as user space, between the steps of a look. The module does nothing. */

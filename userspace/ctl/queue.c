@@ -293,7 +293,7 @@ const struct verb verb_queue = {
 		"Options of replay:\n"
 		"      --limit=N         maximum number of tasks (default: 1000)\n"
 		"Options of purge, which removes tasks:\n"
-		"      --state=STATE     scheduled, done or dead, which you must pass\n"
+		"      --state=STATE     scheduled, done or dead; required\n"
 		"      --before=TIME     only those that were due, ended or died before this time\n"
 		"      --prefix=TEXT     only those whose ids begin with this text\n"
 		"Options of remove:\n"
