@@ -146,3 +146,19 @@ def test_never_early_by_a_fraction(run):
             if not turned:
                 not_early(begin, 0.003)
     run(test)
+
+
+def test_the_clock_advances_before_the_block_is_entered(run):
+    """timeout() counts from its call, even if a coarse clock advances before "async with"."""
+    async def test(timers, loop):
+        begin = time.monotonic_ns()
+        block = timers.timeout(3600)
+        asked = loop.time()
+        while loop.time() == asked:
+            pass
+        async with block:
+            assert block._handle._deadline >= begin + 3600 * 10**9
+            begin = time.monotonic_ns()
+            block.restart(1800)
+            assert block._handle._deadline >= begin + 1800 * 10**9
+    run(test)
