@@ -119,7 +119,7 @@ logged() {
 stops() {
 	local begin=$SECONDS
 
-	podman stop -t 20 "$name" && [ $((SECONDS - begin)) -lt 10 ] && logged '^stops: ' &&
+	podman stop -t 20 "$name" && [ $((SECONDS - begin)) -lt 10 ] && logged '^stopping: ' &&
 		[ "$(podman inspect -f '{{.State.ExitCode}}' "$name")" = 0 ]
 }
 
