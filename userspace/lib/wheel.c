@@ -49,11 +49,14 @@ void twheel__wait_for_lock(struct lock *lock)
 	for (; left >= pause; left -= pause) {
 		for (i = 0; i < pause; i++)
 			relax();
+		for (i = 0; i < LOOKS; i++) {
+			if (!__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+			    !pthread_mutex_trylock(&lock->mutex))
+				return;
+			relax();
+		}
 		if (pause < LONGEST_PAUSE)
 			pause *= 2;
-		if (!__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
-		    !pthread_mutex_trylock(&lock->mutex))
-			return;
 	}
 	pthread_mutex_lock(&lock->mutex);
 }
