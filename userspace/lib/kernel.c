@@ -296,12 +296,23 @@ static bool is_sane(const struct twheel_table *head, const struct twheel_info *i
 	       head->summary_offset + (bits >> head->summary_shift) + 8 <= info->table_bytes;
 }
 
-/* For an unknown ioctl, some descriptors, such as those of epoll, return EINVAL. */
+/*
+ * For an unknown ioctl, some files have an errno of their own: EINVAL of epoll, EBADFD of a TUN
+ * device, ENOSYS of /dev/loop-control. A wheel returns none of these, but a security module may
+ * refuse the call.
+ */
 static int read_info(int fd, struct twheel_info *info)
 {
 	if (!ioctl(fd, TWHEEL_IOC_INFO, info))
 		return 0;
-	return errno == EINVAL ? -ENOTTY : -errno;
+	switch (errno) {
+	case EBADF:
+	case EACCES:
+	case EPERM:
+		return -errno;
+	default:
+		return -ENOTTY;
+	}
 }
 
 /* Attaches @w to the wheel behind @fd. If this fails, the caller still owns @fd. */
