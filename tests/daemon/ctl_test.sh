@@ -84,9 +84,13 @@ run queue make mail --rate=7
 run queue show mail --json
 output_has '"rate":\{"limit":7,"per":1000,"burst":7\},"concurrency":20' \
 	"queue make: a rate without a period is of a second"
-run queue make mail --rate=none --concurrency=none --weight=1
+run queue make mail --ahead=2s --lane-max=9
 run queue show mail --json
-holds "queue make: none removes the limits" [ -z "$(grep -E 'rate|concurrency|weight' "$dir/out")" ]
+output_has '"ahead":2000,"lane_max":9' "queue make takes a time ahead and a maximum for the lanes"
+run queue make mail --rate=none --concurrency=none --weight=1 --ahead=none --lane-max=none
+run queue show mail --json
+holds "queue make: none removes the limits" \
+	[ -z "$(grep -E 'rate|concurrency|weight|ahead|lane_max' "$dir/out")" ]
 for wrong in --rate=0 --rate=1.5 --rate=1000001 --rate=100/60 --rate=100/ --rate=/1s --rate= \
 	--rate=0000000000000000000000000000001 --rate=x/1s --concurrency=0 --concurrency=no --weight=101 \
 	--burst=0; do

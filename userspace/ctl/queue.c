@@ -126,6 +126,15 @@ static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 	json_decref(answer);
 }
 
+/* Removes a setting. Returns false if @optarg is a value. */
+static bool set_none(const struct verb *verb, json_t *object, const char *name)
+{
+	if (strcmp(optarg, "none"))
+		return false;
+	set_field(verb, object, name, json_null());
+	return true;
+}
+
 static void set_count(const struct verb *verb, json_t *object, const char *name,
 		      const char *option, __u64 max)
 {
@@ -168,25 +177,25 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 			set_count(verb, settings, "lanes", "--lanes", 256);
 			break;
 		case OPT_AHEAD:
-			set_duration(verb, settings, "ahead", optarg);
+			if (!set_none(verb, settings, "ahead"))
+				set_duration(verb, settings, "ahead", optarg);
 			break;
 		case OPT_TIMEOUT:
 			set_duration(verb, settings, "timeout", optarg);
 			break;
 		case OPT_LANE_MAX:
-			set_count(verb, settings, "lane_max", "--lane-max", 1000000000);
+			if (!set_none(verb, settings, "lane_max"))
+				set_count(verb, settings, "lane_max", "--lane-max", 1000000000);
 			break;
 		case OPT_RATE:
-			set_field(verb, settings, "rate", !strcmp(optarg, "none") ? json_null() :
-				  rate_value(verb, optarg));
+			if (!set_none(verb, settings, "rate"))
+				set_field(verb, settings, "rate", rate_value(verb, optarg));
 			break;
 		case OPT_BURST:
 			set_count(verb, burst, "burst", "--burst", MOST);
 			break;
 		case OPT_CONCURRENCY:
-			if (!strcmp(optarg, "none"))
-				set_field(verb, settings, "concurrency", json_null());
-			else
+			if (!set_none(verb, settings, "concurrency"))
 				set_count(verb, settings, "concurrency", "--concurrency", MOST);
 			break;
 		case OPT_WEIGHT:
@@ -289,7 +298,8 @@ const struct verb verb_queue = {
 		"      --burst=N         maximum number that begin at once (default: as --rate)\n"
 		"      --concurrency=N   maximum number that are leased at once (default: none)\n"
 		"      --weight=N        share relative to other queues, 1 (default) to 100\n"
-		"In place of a rate or a concurrency, \"none\" removes the limit.\n"
+		"In place of a rate or a concurrency, \"none\" removes the limit. In place of --ahead\n"
+		"or --lane-max, it restores the setting of the daemon.\n"
 		"Options of replay:\n"
 		"      --limit=N         maximum number of tasks (default: 1000)\n"
 		"Options of purge, which removes tasks:\n"

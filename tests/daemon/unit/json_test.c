@@ -386,7 +386,8 @@ static void check_settings(void)
 		{ "{'lane_max':0}", "lane_max" },
 		{ "{'weight':0}", "weight" },
 		{ "{'rate':{'limit':1,'per':'1m','burst':3},'concurrency':5}", NULL },
-		{ "{'rate':null,'concurrency':null}", NULL },
+		{ "{'rate':null,'concurrency':null,'ahead':null,'lane_max':null}", NULL },
+		{ "{'weight':null}", "weight" },
 		{ "{'rate':{'burst':3}}", "rate.limit" },
 		{ "{'concurrency':1000001}", "concurrency" },
 		{ "{'mode':'push-limited'}", "mode" },
@@ -435,6 +436,9 @@ static void check_settings(void)
 		"limits are answered");
 	ok(queue_settings_load(newer, strlen(newer), &push) && push.mode == QUEUE_PULL &&
 	   push.ahead_ms == QUEUE_AHEAD_DEFAULT, "fields of a newer daemon are skipped");
+	text = (char *)quoted("{'ahead':null,'lane_max':null,'rate':null,'lanes':0}");
+	ok(queue_settings_parse(text, strlen(text), &s, &err) && s.lane_max == 7 && s.rate.limit,
+	   "an error changes no setting, even beside a null");
 	s.concurrency = 0;
 	is_json(queue_settings_to_store(&s, "{\"mode\":\"pull-limited\",\"concurrency\":9,"
 					"\"color\":\"red\"}"),
@@ -442,6 +446,11 @@ static void check_settings(void)
 		"'retry':{'limit':10,'base':1000,'cap':3600000,'jitter':0.2},'ahead':0,'lane_max':7,"
 		"'weight':3,'rate':{'limit':5,'per':60000,'burst':8},'color':'red'}",
 		"and stay where others are changed, while one of ours can be removed");
+	text = (char *)quoted("{'ahead':null,'lane_max':null,'rate':null}");
+	ok(!queue_settings_parse(text, strlen(text), &s, &err), "null is a value of a setting");
+	is_json(queue_settings_to_store(&s, NULL), "{'mode':'pull','lanes':4,'timeout':10000,"
+		"'retry':{'limit':10,'base':1000,'cap':3600000,'jitter':0.2},'weight':3}",
+		"and gives it its default");
 	ok(!queue_settings_load("{", 1, &push), "settings that are no JSON are refused");
 	ok(!queue_settings_load("{\"lanes\":0}", 11, &push),
 	   "settings with a wrong value are refused");

@@ -49,10 +49,23 @@ void queue_settings_default(struct queue_settings *s)
 	};
 }
 
-/* True if the field is null, which removes the limit. */
-static bool is_null(const struct fields *f, const char *name)
+/* Removes a field that is null. Returns true if it was. */
+static bool take_null(json_t *obj, const char *name)
 {
-	return json_is_null(json_object_get(f->obj, name));
+	return json_is_null(json_object_get(obj, name)) && !json_object_del(obj, name);
+}
+
+/* Null stands for the default where that has no value of its own. */
+static void reset_nulls(json_t *obj, struct queue_settings *s)
+{
+	if (take_null(obj, "ahead"))
+		s->ahead_ms = QUEUE_AHEAD_DEFAULT;
+	if (take_null(obj, "lane_max"))
+		s->lane_max = 0;
+	if (take_null(obj, "rate"))
+		s->rate = (struct rate){ 0 };
+	if (take_null(obj, "concurrency"))
+		s->concurrency = 0;
 }
 
 static int read_rate(const struct fields *f, struct rate *rate)
@@ -61,10 +74,6 @@ static int read_rate(const struct fields *f, struct rate *rate)
 	struct fields sub = { .obj = NULL };
 	struct rate r = { .per_ms = MS_PER_SEC };
 
-	if (is_null(f, "rate")) {
-		*rate = (struct rate){ 0 };
-		return 0;
-	}
 	if (field_object(f, "rate", &sub))
 		return -1;
 	if (!sub.obj)
@@ -82,14 +91,6 @@ static int read_rate(const struct fields *f, struct rate *rate)
 	return 0;
 }
 
-static int read_concurrency(const struct fields *f, uint64_t *concurrency)
-{
-	if (!is_null(f, "concurrency"))
-		return field_number(f, "concurrency", 1, LIMIT_MAX, concurrency);
-	*concurrency = 0;
-	return 0;
-}
-
 static int read_settings(const struct fields *f, struct queue_settings *s)
 {
 	uint64_t ahead = s->ahead_ms, timeout = s->timeout_ms, lanes = s->lanes;
@@ -104,7 +105,7 @@ static int read_settings(const struct fields *f, struct queue_settings *s)
 	    field_retry(f, "retry", &n.retry) ||
 	    field_number(f, "lane_max", 1, LANE_MAX_MAX, &n.lane_max) ||
 	    field_number(f, "weight", 1, WEIGHT_MAX, &n.weight) || read_rate(f, &n.rate) ||
-	    read_concurrency(f, &n.concurrency))
+	    field_number(f, "concurrency", 1, LIMIT_MAX, &n.concurrency))
 		return -1;
 	n.mode = mode % MODES;
 	n.lanes = (unsigned int)lanes;
@@ -119,13 +120,17 @@ int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 {
 	struct fields f = { .at = "", .err = err };
 	json_t *root = json_parse(text, len, true, err);
+	struct queue_settings n = *s;
 	int ret;
 
 	if (!root)
 		return -1;
 	f.obj = root;
-	ret = fields_only(&f, names) || read_settings(&f, s) ? -1 : 0;
+	reset_nulls(root, &n);
+	ret = fields_only(&f, names) || read_settings(&f, &n) ? -1 : 0;
 	json_decref(root);
+	if (!ret)
+		*s = n;
 	return ret;
 }
 

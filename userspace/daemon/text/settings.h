@@ -77,8 +77,9 @@ void queue_settings_default(struct queue_settings *s);
  * @s: the settings so far; each field of the body replaces its own
  * @err: the error; @s is then as it was
  *
- * Fields: mode, lanes, ahead, timeout, retry, lane_max, weight, rate, concurrency. A null for one
- * of the last two removes the limit.
+ * Fields: mode, lanes, ahead, timeout, retry, lane_max, weight, rate, concurrency. A null for
+ * ahead or lane_max means the daemon's setting again, and a null for one of the last two removes
+ * the limit.
  */
 int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 			 struct api_error *err);
