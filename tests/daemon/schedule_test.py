@@ -139,6 +139,11 @@ def refused():
     for method, path in (("PATCH", "good"), ("POST", "good/disable"), ("POST", "good/run")):
         status, answer = call(method, path, {"every": "2h"} if method == "PATCH" else None)
         equal((status, answer["error"]["code"]), (409, "newer"), path)
+    # A record of a later format, which begins like one of this format.
+    redis.run("HSET", "tw:schedules", "push/good", b"10 1 1900000000000 0 0 0 -\n{}")
+    for path in ("good", "good/next"):
+        status, answer = call("GET", path)
+        equal((status, answer["error"]["code"]), (409, "newer"), path)
     redis.run("HSET", "tw:schedules", "push/good", text)
     equal(call("GET", "good/next?n=0")[1]["error"]["field"], "n")
     equal(call("GET", "good/next?m=1")[1]["error"]["field"], "m")

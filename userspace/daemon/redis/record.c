@@ -15,9 +15,11 @@ bool record_parse(const char *text, size_t len, struct record *r)
 	int64_t next;
 
 	memset(r, 0, sizeof(*r));
-	if (!end || sscanf(text, "1 %" SCNu64 " %u %" SCNd64 " %u %" SCNu64 " %" SCNu64
-			   " %23[0-9-]", &r->generation, &state, &next, &made, &r->runs,
-			   &r->caught, clears) != 7 || state > RECORD_DELETED)
+	/* "1 %u" in one format would match "10", because a space also matches nothing. */
+	if (!end || strncmp(text, "1 ", 2) ||
+	    sscanf(text + 2, "%" SCNu64 " %u %" SCNd64 " %u %" SCNu64 " %" SCNu64 " %23[0-9-]",
+		   &r->generation, &state, &next, &made, &r->runs, &r->caught, clears) != 7 ||
+	    state > RECORD_DELETED)
 		return false;
 	r->state = state;
 	r->next = next < 0 ? SCHEDULE_NEVER : (uint64_t)next;
