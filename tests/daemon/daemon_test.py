@@ -2117,13 +2117,20 @@ def newer_flood():
     swept = at(200000, "sweep", 128, 100, 1000)
     equal(swept[1:6], [0, 0, 0, 0, 0])
     equal((link.ask("HLEN", hdr), link.ask("ZCARD", dead), link.ask("ZCARD", done)), (1003, 1, 1))
+    # A version that knows a single one finds it behind hundreds that it does not know.
+    link.ask("HSET", hdr, "t0990", b"\1" + link.ask("HGET", hdr, "t0990")[1:])
+    for n in range(200):
+        if int(link.ask("ZSCORE", due, "t0990")) == now + 1000:
+            break
+        at(200000 + 1000 * n, "sweep", 128, 100, 10 ** 9)
+    equal(link.ask("ZCOUNT", due, 0, now + 10 ** 6), 1)
     # The other version is back: all tasks return with their former scores.
     for n in range(1003):
         key = f"t{n:04}"
         link.ask("HSET", hdr, key, b"\1" + link.ask("HGET", hdr, key)[1:])
     link.ask("ZREM", done, "t0000")
-    for _ in range(8):
-        at(200000, "sweep", 128, 100, 10 ** 9)
+    for n in range(200):
+        at(200000 + 1000 * n, "sweep", 128, 100, 10 ** 9)
     equal(link.ask("ZCOUNT", due, now + 1000, now + 1000), 1000)
     equal((link.ask("ZCOUNT", run, 0, now + 10 ** 6), link.ask("ZSCORE", dead, "t1000")),
           (2, b"%d" % (now + 3000)))

@@ -41,8 +41,19 @@ local function until_time(key, ms, state)
 	return remove_all(redis.call('ZRANGEBYSCORE', key, '-inf', ms, 'LIMIT', 0, limit), key, state)
 end
 
+-- Returns some of the tasks that were put aside. If there are more than limit, the time decides
+-- which, because this version may not know any of the first ones.
+local function put_aside(key)
+	local parked = redis.call('ZCOUNT', key, text(PARKED), '+inf')
+	local from = redis.call('ZCARD', key) - parked
+	if parked > limit then
+		from = from + math.max(0, us % (parked + limit) - limit)
+	end
+	return parked > 0 and redis.call('ZRANGE', key, from, from + limit - 1) or {}
+end
+
 local function bring_back(key)
-	for _, id in ipairs(redis.call('ZRANGEBYSCORE', key, text(PARKED), '+inf', 'LIMIT', 0, limit)) do
+	for _, id in ipairs(put_aside(key)) do
 		local body = get(id) ~= NEWER and redis.call('HGET', BODY, id)
 		if body and format_of(body) == 1 then
 			local score = redis.call('ZSCORE', key, id) - PARKED
