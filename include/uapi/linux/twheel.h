@@ -9,12 +9,13 @@
  * Times are nanoseconds on the clock of the wheel, as the time namespace of the process
  * that opened the wheel shows that clock.
  *
- * mmap() of &struct twheel_info.table_bytes at offset 0 with MAP_SHARED maps the deadline
- * table: a &struct twheel_table, and a &struct twheel_slot for each timer. You can also map any
- * range of its pages on its own. Once TWHEEL_IOC_REGISTER has returned, you can access
- * everything in the table that belongs to the timer, and no page fault there will fail. The
- * mapping keeps the wheel alive after close(), and a child inherits it, but it can neither grow
- * nor be made executable.
+ * To map the deadline table, call mmap() with MAP_SHARED, offset 0 and the length that
+ * &struct twheel_info.table_bytes contains. The table consists of a &struct twheel_table, and a
+ * &struct twheel_slot for each timer. You can also map any range of its pages on its own. Once
+ * TWHEEL_IOC_REGISTER has returned, you can access everything in the table that belongs to the
+ * timer, and no page fault there will fail. Pages that no timer needs may raise SIGBUS if there
+ * is no memory for them. The mapping keeps the wheel alive after close(), and a child inherits
+ * it, but it can neither grow nor be made executable.
  *
  * Each error has a single meaning:
  *
@@ -45,7 +46,10 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Flag of &struct twheel_setup: use CLOCK_REALTIME, because a @clock_id of 0 means the default. */
+/*
+ * Flag of &struct twheel_setup: use CLOCK_REALTIME. There is a flag for this because the number of
+ * that clock is 0, and a @clock_id of 0 selects the default.
+ */
 #define TWHEEL_SETUP_REALTIME	(1U << 0)
 
 /**
@@ -56,11 +60,11 @@
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI. For CLOCK_REALTIME
  *	leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: maximum number of timers that exist at a time.
- * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. A wheel gets
- *	no more levels than a 64-bit deadline can use, which is the default unless @slot_bits
- *	leaves room for fewer.
- * @slot_bits: each level has 2^slot_bits buckets, 4 to 12 (default: 6), but all levels together
- *	have at most 4,096 buckets, which is levels << slot_bits.
+ * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. The default is
+ *	enough to reach every 64-bit deadline, or fewer if @slot_bits leaves no room for that. If
+ *	you ask for more than enough, the wheel gets only as many as it can use.
+ * @slot_bits: 4 to 12 (default: 6). Each level has 2^slot_bits buckets, and all levels together
+ *	may have at most 4,096.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
  * @reserved: zero.
  *
@@ -90,10 +94,10 @@ struct twheel_setup {
  * @features: %TWHEEL_FEATURE_TABLE and so on.
  * @tick_ns: the resolution, a power of two.
  * @min_tick_ns: the smallest tick_ns without CAP_SYS_RESOURCE.
- * @horizon_ns: the time that all levels together reach, or ~0 if that is all time. A deadline
- *	beyond it is just as exact.
+ * @horizon_ns: how far ahead all levels together reach, or ~0 if they reach every deadline. A
+ *	deadline beyond the horizon is just as exact.
  * @table_bytes: the size of the table for mmap(), or 0 if %TWHEEL_FEATURE_TABLE is not set.
- * @clock_id: the clock of all times.
+ * @clock_id: the clock of the wheel.
  * @max_timers: maximum number of timers that exist at a time.
  * @levels: number of levels.
  * @slot_bits: each level has 2^slot_bits buckets.
@@ -132,12 +136,14 @@ struct twheel_info {
  * @id: the slot in the low 32 bits, and in the high 32 bits a generation that is never 0. REGISTER
  *	returns it. Without %TWHEEL_KEEP or a period, the timer ends when its event is read.
  * @user_data: is returned in each event. REGISTER sets it, and REARM does not change it.
- * @deadline_ns: in: when the timer expires, or the delay until then. 0 means now, and a deadline
- *	beyond the end of time never comes. Out: always absolute, and 0 if the timer is idle.
+ * @deadline_ns: in: when the timer expires, or the delay until then, where 0 means now. It never
+ *	expires if this is ~0 or %TWHEEL_PARKED, or if the time after the delay exceeds 64 bits.
+ *	Out: always absolute, and 0 if the timer is idle.
  * @period_ns: 0, or at least one tick: the timer expires again at deadline + k * period.
  * @slack_ns: how late the timer may be in addition to its tick, to save wake-ups. REARM
  *	replaces it, and @period_ns and @flags as well.
- * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET only check them.
+ * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET refuse unknown flags, and
+ *	ignore the known ones.
  * @state: out: for REGISTER, GET and LIST, the state now; for REARM and CANCEL, the state
  *	before the call.
  */
@@ -179,8 +185,9 @@ struct twheel_op {
  * @flags: zero.
  *
  * The operations are performed in order, and one that fails does not stop the batch. The ioctl
- * returns the number of operations that have a result, including those that failed, and EFAULT
- * only if none has.
+ * returns the number of operations that have a result, including those that failed. This is less
+ * than @count if the address of an operation is bad, or if a fatal signal arrives. If not even the
+ * first operation can be copied, the ioctl fails with EFAULT.
  */
 struct twheel_batch {
 	__u64 ops;
@@ -236,7 +243,7 @@ struct twheel_event {
  * @registered: timers that were created.
  * @rearmed: REARM operations that were performed.
  * @cancelled: timers that CANCEL ended.
- * @expired: armings that became readable.
+ * @expired: armings that ended with an expiration.
  * @delivered: events that were read.
  * @armings: times that a timer was armed, in any way.
  * @displaced: armings that ended without expiring, because the timer was re-armed, disarmed or
@@ -244,8 +251,9 @@ struct twheel_event {
  * @withdrawn: expirations that were withdrawn before anybody read them, by REARM, by CANCEL, or
  *	by a KICK after the word was changed.
  * @moved: timers that turned out to have another deadline at a look, and were queued again.
- * @cascaded: times that a timer moved down a level, or around the top one.
- * @wakeups: times that the wheel was turned by its hrtimer or by its worker.
+ * @cascaded: times that a timer moved to a lower level, or began another round in the top level.
+ * @wakeups: times that the wheel was turned by its hrtimer, or by the kernel worker that takes over
+ *	if many timers are due.
  * @worst_lateness_ns: the longest time from a deadline until the timer was off the wheel.
  * @lateness: [i] counts the expirations that were late by at least 2^i ns but less than
  *	2^(i+1) ns; [0] also counts those that were on time. If a timer was armed for a time in
@@ -314,22 +322,31 @@ struct twheel_table {
 };
 
 /*
- * A word that means disarmed, and that the kernel treats as it treats 0. If the exchange that
- * disarms a timer returns a deadline, the owner of the timer may then write this in place of the
- * 0. It records that the timer has no unread event, so that the next thread to arm the timer does
- * not have to ask the kernel. As a deadline for REGISTER or REARM it means never.
+ * The word of a timer that is disarmed and has no unread event. A timer whose word is 0 may have
+ * one. The kernel treats both words in the same way, and only user space writes this one. If you
+ * arm a timer and your exchange returns %TWHEEL_PARKED, you need not ask the kernel for an unread
+ * event.
+ *
+ * If your exchange for 0 has returned a deadline, you may replace the 0 by %TWHEEL_PARKED, unless
+ * the timer is periodic and may have an unread event of an earlier period. You may also replace the
+ * deadline itself. In both cases, use compare-and-exchange, because another thread may arm the
+ * timer, or the kernel may expire it, at the same time. If the table lacks %TWHEEL_FEATURE_PARKED,
+ * the kernel takes this word for a deadline.
+ *
+ * As a deadline for REGISTER or REARM, this value means never.
  */
 #define TWHEEL_PARKED		(~0ULL - 1)
 
 /**
  * struct twheel_slot - a timer in the mapping
- * @deadline_ns: the word, which decides: 0 and %TWHEEL_PARKED mean disarmed, and anything else
- *	is the deadline. You write it only by atomic exchange.
- * @wake_ns: if @deadline_ns is later than this, the kernel looks at it in time without a mark;
- *	~0 means that it will not look. Only the kernel writes it, so read it atomically.
+ * @deadline_ns: the word, which the kernel obeys: 0 and %TWHEEL_PARKED mean disarmed, and anything
+ *	else is the deadline. You write it only by atomic exchange or compare-and-exchange.
+ * @wake_ns: if @deadline_ns is later than this, the kernel will look at it in time, so you need not
+ *	set the mark; ~0 means that the kernel will not look. Only the kernel writes this, so read
+ *	it atomically.
  *
- * All accesses have to be atomic and 64 bits wide, because a 32-bit program makes two accesses out
- * of a plain one.
+ * All accesses have to be atomic and 64 bits wide, because a compiler for 32 bits turns a plain
+ * access into two.
  *
  * To set the deadline of a timer to the absolute time t, whether the timer is armed or not:
  *
@@ -341,14 +358,15 @@ struct twheel_table {
  *  5. Call TWHEEL_IOC_KICK.
  *
  * To disarm a timer, exchange @deadline_ns for 0. If that returns 0, the timer was idle or has
- * expired. If it returns a deadline, no event will come for it, and you may then write
- * %TWHEEL_PARKED, unless an event of an earlier period is unread.
+ * expired, and GET tells you whether its event is unread. If it returns a deadline, no event will
+ * come for that deadline. See %TWHEEL_PARKED for what you can store then.
  *
- * You can arm a timer again while its event is unread. The event stays until the next KICK,
- * whether the wheel has turned in the meantime or not, and a read that comes before that KICK
- * still returns it. In either case, the new deadline is valid. The word of a periodic timer is
- * its next deadline; if you exchange it for 0, that period and all later ones end, but an unread
- * event stays.
+ * You can arm a timer again while its event is unread. The new deadline is valid at once, but the
+ * event stays until the next KICK. A read that comes before that KICK still returns the event, even
+ * if the wheel has turned in the meantime.
+ *
+ * The word of a periodic timer is its next deadline. If you exchange it for 0, that period and all
+ * later ones end, but an unread event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
@@ -368,8 +386,9 @@ struct twheel_slot {
 #define TWHEEL_IOC_LIST		_IOWR(TWHEEL_IOC_MAGIC, 0x08, struct twheel_list)
 /*
  * Turns the wheel now: the kernel looks at the marked slots and expires the timers that are due,
- * until there are no more of either. If user space has changed the word of a timer since it
- * expired, its unread event is withdrawn. The argument must be 0, and the ioctl returns 0.
+ * until there are no more of either. If a marked timer has an unread event, and user space has
+ * changed its word since it expired, the event is withdrawn. The argument must be 0, and the ioctl
+ * returns 0.
  */
 #define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
