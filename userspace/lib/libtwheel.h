@@ -118,14 +118,14 @@ struct twheel;
  * struct twheel_options - the wheel that you want
  * @size: sizeof(struct twheel_options), so that the struct can grow; 0 stands for the struct
  *	of version 0.2
- * @flags: TWHEEL_OPEN_, or 0
+ * @flags: the TWHEEL_OPEN_ flags that you want, or 0
  * @tick_ns: the resolution; the tick becomes the largest power of two that is not above it
  * @slack_ns: how late the timers of twheel_add() may be in addition to their tick
- * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI. If ADJ_TAI sets the last one
+ * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI. If ADJ_TAI sets CLOCK_TAI
  *	forward, an in-process wheel notices within a second
  * @max_timers: maximum number of timers. Deleted timers count while a thread keeps them for
  *	reuse, up to 128 for each thread
- * @levels: number of levels, of which one makes a hashed wheel
+ * @levels: number of levels; a wheel with a single level is a hashed wheel
  * @slot_bits: each level has 2^slot_bits buckets
  * @device: the device of the kernel wheel, in place of /dev/twheel. If it is not NULL, no
  *	other backend is used, whatever the environment says
@@ -190,10 +190,11 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  * @fd: as for twheel_open_fd(), but it may be open for reading only
  *
  * Use this to look at a wheel without changing it. You can call twheel_info(), twheel_stats(),
- * twheel_list(), twheel_next() and twheel_metrics(), while twheel_read() and all functions
- * that would change the wheel return -EACCES or -ENOENT. twheel_list() reports the ids and
- * user_data that the kernel knows, which differ from those of twheel_add(), and includes idle
- * timers that the library of the other process keeps for reuse.
+ * twheel_list(), twheel_next() and twheel_metrics(). All functions that would change the wheel
+ * fail, including twheel_read(): twheel_set() and twheel_clear() with -ENOENT, the others with
+ * -EACCES. twheel_list() reports the ids and user_data that the kernel knows, which differ from
+ * those of twheel_add(), and includes idle timers that the library of the other process keeps
+ * for reuse.
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -ENOMEM.
  */
@@ -204,7 +205,8 @@ int twheel_observe_fd(struct twheel **wheel, int fd);
  * @wheel: the wheel, or NULL
  *
  * This ends the timers of twheel_add(), and those of REGISTER unless somebody else holds the
- * descriptor. In a forked child, however, it only frees what belongs to the child.
+ * descriptor. In a forked child, however, it ends no timer, and only frees the child's copies of
+ * the memory and the descriptor.
  */
 void twheel_close(struct twheel *wheel);
 
@@ -272,16 +274,15 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
  * and buckets are wider the farther away they are (see twheel(7)). For a kernel wheel, the
  * function makes one system call, to find out if an event is unread. If not, the answer is based
- * on the time of the next turn, which may do no more than move timers down from such a bucket.
+ * on the time of the kernel's next turn, which may only move timers to finer buckets.
  *
- * The answer may not include an arming that another process has just begun, so if other
+ * If another process has just armed a timer, the answer may still ignore it, so if other
  * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
  * events do not count.
  *
- * Return: a lower bound in ns: no later than the earliest deadline plus the slack of its
- * timer. The event itself comes up to a tick later, so a loop that finds nothing at that time
- * should sleep for one tick. The answer is 0 if an event is unread or comes at once, and ~0 if
- * no timer is armed.
+ * Return: a time in ns that is no later than the earliest deadline plus the slack of its timer.
+ * The event itself comes up to a tick later, so a loop that finds nothing at that time should
+ * sleep for one tick. The answer is 0 if you should read now, and ~0 if no timer is armed.
  */
 uint64_t twheel_next(const struct twheel *wheel);
 
@@ -345,8 +346,8 @@ struct twheel_usage {
  * @wheel: the wheel
  * @usage: in: its size; out: the rest. Fields that this library does not know are set to 0
  *
- * Return: 0; -EINVAL: @usage->size is too small; -E2BIG: it is larger than that of any
- * version; -ECHILD.
+ * Return: 0; -EINVAL: @usage->size is too small; -E2BIG: it is above 4096, so it
+ * cannot be a valid size; -ECHILD.
  */
 int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
 
@@ -366,8 +367,9 @@ const char *twheel_version(void);
  * @user_data: is returned in its events
  * @id: out: the id, for the functions below; must not be NULL
  *
- * A slot reuses an id only after 2^32 adds, so a stale id does not match the slot's current
- * timer.
+ * An id is not reused until its slot has been used 2^32 more times, so the library can tell a
+ * stale id from that of the slot's current timer. See twheel_set() for the calls that do not
+ * check this by default.
  *
  * Return: 0; -ENOSPC: max_timers is reached; -ENOMEM; -ECHILD.
  */
@@ -381,8 +383,10 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  *
  * If the timer is armed, or was disarmed by twheel_clear(), this is one atomic exchange. After
  * an expiration, the function takes a lock, because the event may be on its way to a reader,
- * and a thread in twheel_read() may hold that lock for the length of one read. The id is
- * checked only in that case, unless you opened the wheel with %TWHEEL_OPEN_CHECKED.
+ * and a thread in twheel_read() may hold that lock for the length of one read.
+ *
+ * Without %TWHEEL_OPEN_CHECKED, the id is checked only after an expiration. If the id is stale, and
+ * the slot now belongs to a timer that is armed or was cleared, the function moves that timer.
  *
  * A periodic timer keeps its period, which begins again at @deadline. If it is armed, an
  * unread event of earlier periods may be withdrawn or may still be read.
@@ -401,12 +405,14 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * a connection while it works on a request. If the timer is armed, this is one atomic exchange,
  * and so is the next twheel_set().
  *
- * On a wheel that has periodic timers, or that came from twheel_open_fd(), this is a system
- * call for timers of REGISTER and for timers that have a period or a slack of their own. It
- * then also withdraws an unread event of earlier periods. On a wheel of twheel_open() that you
- * have shared, however, another process may have made a timer periodic, and an unread event of
- * such a timer may still be read. With a module of version 0.2, the next twheel_set() takes a
- * lock.
+ * A periodic timer that is armed may also have an unread event of earlier periods, and only a
+ * system call can withdraw that. If the wheel came from twheel_open_fd(), or if this process has
+ * made a timer of the wheel periodic, the function therefore makes a system call for each timer of
+ * REGISTER, and for each timer to which REARM has given a period or a slack. If instead another
+ * process has made a timer periodic on a wheel that you opened and shared, the event of earlier
+ * periods may still be read.
+ *
+ * On a module of version 0.2, the twheel_set() that follows a twheel_clear() takes a lock.
  *
  * Return: as for twheel_set(). If this returns 0, a thread may still have an event of the
  * timer in an array that it is processing.
@@ -522,7 +528,8 @@ int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
  * for twheel_fd() wakes up. If another process reads the same wheel, it may consume the
  * wake-up.
  *
- * Return: 0; -ENOSPC or -ENOMEM: only at the first call; -ECHILD.
+ * Return: 0; -ENOSPC or -ENOMEM: there was no room for the timer that the library needs for this,
+ * and which it keeps after the first call; -ECHILD.
  */
 int twheel_wake(struct twheel *wheel);
 
@@ -543,7 +550,7 @@ int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int 
 /**
  * twheel_submit() - perform operations in order
  * @wheel: the wheel
- * @ops: the operations: TWHEEL_OP_, with periods, slack and flags, each with its own result
+ * @ops: the operations, each with an opcode TWHEEL_OP_ and a timer; each gets its own result
  * @n: how many, at most %TWHEEL_BATCH_MAX
  *
  * GET, REARM and CANCEL also accept ids of twheel_add(). For these, CANCEL is the same as

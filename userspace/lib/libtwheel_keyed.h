@@ -103,10 +103,12 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  * @arg: for @fn
  *
  * This never waits, so call it when twheel_fd() of the wheel becomes readable. With edge-triggered
- * epoll, call it until it returns 0. A handler could go on setting keys that expire at once, so
- * the call removes keys in batches of up to 64, and stops after one that contains a key set
- * during the call itself. The rest is left to the next call, for which the descriptor stays
- * readable.
+ * epoll, call it until it returns 0.
+ *
+ * The call removes keys in batches of up to 64. If a batch contains a key that was set during the
+ * call itself, for example by a handler, the call stops after that batch. Otherwise a handler that
+ * keeps setting keys that expire at once could keep it busy forever. The descriptor stays readable
+ * for the rest.
  *
  * Return: how many were removed, or a negative errno. -ECHILD also means that @fn has forked
  * and this is the child.
