@@ -529,9 +529,9 @@ const struct verb verb_ps = {
 	.name = "ps",
 	.args = "[--pid=PID[:FD]]",
 	.summary = "Show the wheels that processes have open.",
-	.help = "Prints one line for each wheel. If it has more descriptors than the one that is\n"
-		"shown, +N is their number. WORST is the worst lateness, and NEXT the time until\n"
-		"the wheel turns. Root sees the wheels of all users.\n"
+	.help = "Prints one line for each wheel, with one of its descriptors. +N means that the\n"
+		"wheel has N more. WORST is the worst lateness, and NEXT the time until the wheel\n"
+		"turns. Root sees the wheels of all users.\n"
 		"\n"
 		"  -p, --pid=PID[:FD]    only wheels of this process, or of its descriptor FD\n"
 		"      --openmetrics     print metrics for Prometheus instead\n"
@@ -544,7 +544,7 @@ const struct verb verb_ps = {
 const struct verb verb_top = {
 	.name = "top",
 	.args = "[--pid=PID[:FD]]",
-	.summary = "Show these wheels again and again, with their rates.",
+	.summary = "Show the wheels of processes again and again, with rates.",
 	.help = "The wheel with the most expirations comes first. The rates and the 99th\n"
 		"percentile of the lateness refer to the last interval. If the output is not a\n"
 		"terminal, the tables follow one another.\n"

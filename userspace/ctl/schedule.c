@@ -283,7 +283,7 @@ const struct verb verb_schedule = {
 		"      --url=URL         what a run calls; none for a pull queue\n"
 		"      --method=METHOD   the HTTP method (default: POST)\n"
 		"      --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
-		"      --payload=JSON    the body, which - reads from stdin\n"
+		"      --payload=JSON    the body; - reads it from stdin\n"
 		"      --timeout=DURATION\n"
 		"                        maximum duration of an attempt\n"
 		"      --keep=DURATION   how long a run stays readable after it is done\n"

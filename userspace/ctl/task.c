@@ -198,7 +198,7 @@ const struct verb verb_task = {
 		"      --url=URL         what to call; none for a pull queue\n"
 		"      --method=METHOD   the HTTP method (default: POST)\n"
 		"      --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
-		"      --payload=JSON    the body, which - reads from stdin\n"
+		"      --payload=JSON    the body; - reads it from stdin\n"
 		"      --timeout=DURATION\n"
 		"                        maximum duration of an attempt\n"
 		"      --keep=DURATION   how long the task stays readable after it is done\n"
