@@ -487,7 +487,7 @@ private:
 			return [f = std::move(f)](const event &) mutable { f(); };
 	}
 
-	/* 0 without a function, because then it would not follow. */
+	/* The user_data: 0 without a function, because follow() would not update the address. */
 	std::uint64_t address() const noexcept
 	{
 		if (!has_function())
