@@ -28,7 +28,7 @@
 #define LINUX_MAJOR	6
 #define LINUX_MINOR	1
 /* Maximum time until the event of a 1 ms timer. A working wheel takes milliseconds. */
-#define PATIENCE	(10 * NSEC_PER_SEC)
+#define EXPIRE_TIMEOUT	(10 * NSEC_PER_SEC)
 
 struct doctor {
 	struct conf conf;
@@ -199,7 +199,7 @@ static void check_timer(struct doctor *d, struct twheel *w)
 
 	ret = twheel_add(w, twheel_after(w, NSEC_PER_MSEC), 0, &id);
 	if (!ret)
-		ret = twheel_wait(w, PATIENCE);
+		ret = twheel_wait(w, EXPIRE_TIMEOUT);
 	if (ret > 0)
 		ret = twheel_read(w, &event, 1);
 	if (ret != 1) {

@@ -34,18 +34,18 @@ void hint(const char *fmt, ...)
 }
 
 /* True if failures of twheelctl itself exit with STATUS_OWN_FAILURE. */
-static bool own;
+static bool statuses_reserved;
 
-/* Reserves all other statuses for the command that a verb runs. */
-void own_failures(void)
+/* Reserves all statuses except STATUS_OWN_FAILURE for the command that a verb runs. */
+void reserve_statuses(void)
 {
-	own = true;
+	statuses_reserved = true;
 }
 
-/* Exits with @status, or with STATUS_OWN_FAILURE after own_failures(). */
+/* Exits with @status, or with STATUS_OWN_FAILURE after reserve_statuses(). */
 void leave(int status)
 {
-	exit(own ? STATUS_OWN_FAILURE : status);
+	exit(statuses_reserved ? STATUS_OWN_FAILURE : status);
 }
 
 /* Prints an error and exits. */

@@ -25,7 +25,7 @@ void hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void die(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 void leave(int status) __attribute__((noreturn));
-void own_failures(void);
+void reserve_statuses(void);
 const char *error_text(int err);
 int error_status(int err);
 void end_output(void);

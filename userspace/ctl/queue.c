@@ -11,8 +11,8 @@
 #include "show.h"
 
 #define PATH_LEN	160
-/* The highest limit that the daemon knows. */
-#define MOST		1000000
+/* The highest rate, burst and concurrency that the daemon accepts. */
+#define LIMIT_MAX	1000000
 
 enum {
 	OPT_MODE = OPT_OF_VERB,
@@ -153,7 +153,7 @@ static json_t *rate_value(const struct verb *verb, const char *text)
 	if (len >= sizeof(limit))
 		usage_error(verb, "--rate takes N/DURATION or none, not \"%s\"", text);
 	json_object_set_new(rate, "limit", json_integer((json_int_t)
-		number_option(verb, "--rate", limit, MOST)));
+		number_option(verb, "--rate", limit, LIMIT_MAX)));
 	if (!text[len])
 		return rate;
 	duration_option(verb, "--rate", text + len + 1);
@@ -192,11 +192,11 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 				set_field(verb, settings, "rate", rate_value(verb, optarg));
 			break;
 		case OPT_BURST:
-			set_count(verb, burst, "burst", "--burst", MOST);
+			set_count(verb, burst, "burst", "--burst", LIMIT_MAX);
 			break;
 		case OPT_CONCURRENCY:
 			if (!set_none(verb, settings, "concurrency"))
-				set_count(verb, settings, "concurrency", "--concurrency", MOST);
+				set_count(verb, settings, "concurrency", "--concurrency", LIMIT_MAX);
 			break;
 		case OPT_WEIGHT:
 			set_count(verb, settings, "weight", "--weight", 100);

@@ -107,7 +107,7 @@ static int run_verb(const char *name, int argc, char **argv)
 	if (!verb)
 		return no_verb(name);
 	if (verb->runs_command)
-		own_failures();
+		reserve_statuses();
 	return verb->run(verb, argc, argv);
 }
 

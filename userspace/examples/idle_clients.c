@@ -26,7 +26,7 @@
 /* How long no other client may be kicked after the last silent one was. */
 #define PEACE_TIMEOUTS	1
 /* How long the server may take to kick the last one. */
-#define PATIENCE_NS	(30 * NSEC_PER_SEC)
+#define KICK_TIMEOUT_NS	(30 * NSEC_PER_SEC)
 
 struct client {
 	int fd;
@@ -164,7 +164,7 @@ static void talk(struct crowd *crowd)
 {
 	__u64 gap = crowd->timeout / BEATS / crowd->count;
 	__u64 start = now_ns();
-	__u64 deadline = start + SILENCE_TIMEOUTS * crowd->timeout + PATIENCE_NS;
+	__u64 deadline = start + SILENCE_TIMEOUTS * crowd->timeout + KICK_TIMEOUT_NS;
 	__u64 peace_until = 0;
 	__u64 beat;
 
