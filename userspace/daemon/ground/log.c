@@ -12,10 +12,12 @@
 #include "ground/log.h"
 
 #define LINE_LEN	1024
-#define A_SECOND	10
-#define MINUTE		60
+/* Maximum number of different lines of one level that log_often() prints in a second. */
+#define LINES_PER_SEC	10
+/* How long a line that is repeated is only counted. */
+#define REPEAT_SECONDS	60
 /* How many different lines log_often() remembers for a minute. */
-#define KNOWN		32
+#define KNOWN_LINES	32
 
 /**
  * struct known - a line that was printed
@@ -29,7 +31,7 @@ static struct known {
 	time_t since;
 	unsigned int more;
 	char text[256];
-} known[KNOWN];
+} known[KNOWN_LINES];
 
 static int last_level = LOG_INFO;
 /* Lines that differ from all known ones, and came too often to be printed. */
@@ -107,7 +109,7 @@ static void tell_dropped(time_t s)
 {
 	static time_t told;
 
-	if (!dropped || (told && s < told + MINUTE))
+	if (!dropped || (told && s < told + REPEAT_SECONDS))
 		return;
 	told = s;
 	log_line(LOG_WARNING, "%u other lines were not logged, because there were too many",
@@ -120,15 +122,15 @@ void log_tick(void)
 	time_t s = now();
 
 	tell_dropped(s);
-	for (struct known *k = known; k < known + KNOWN; k++) {
-		if (k->since && s >= k->since + MINUTE)
+	for (struct known *k = known; k < known + KNOWN_LINES; k++) {
+		if (k->since && s >= k->since + REPEAT_SECONDS)
 			end_minute(k, s);
 	}
 }
 
 static struct known *find(const char *text)
 {
-	for (struct known *k = known; k < known + KNOWN; k++) {
+	for (struct known *k = known; k < known + KNOWN_LINES; k++) {
 		if (k->since && !strcmp(k->text, text))
 			return k;
 	}
@@ -146,7 +148,7 @@ static struct known *make_room(void)
 {
 	struct known *first = known;
 
-	for (struct known *k = known; k < known + KNOWN; k++) {
+	for (struct known *k = known; k < known + KNOWN_LINES; k++) {
 		if (goes_before(k, first))
 			first = k;
 	}
@@ -165,7 +167,7 @@ static bool may_print(int level, time_t s)
 		second = s;
 		memset(printed, 0, sizeof(printed));
 	}
-	if (printed[level]++ < A_SECOND)
+	if (printed[level]++ < LINES_PER_SEC)
 		return true;
 	dropped++;
 	return false;

@@ -17,17 +17,17 @@
 #include "redis/cluster.h"
 
 /* Time between two tries of a command that has to wait. */
-#define PAUSE		(25 * NSEC_PER_MSEC)
+#define RETRY_DELAY	(25 * NSEC_PER_MSEC)
 /* Minimum time between two requests for the map. */
-#define GAP		(100 * NSEC_PER_MSEC)
+#define MAP_INTERVAL	(100 * NSEC_PER_MSEC)
 /* If an answer takes longer than this, the node may hang. */
-#define SLOW		NSEC_PER_SEC
+#define HANG_TIMEOUT	NSEC_PER_SEC
 /* How long a node without slots is kept after it was last named in a map. */
-#define IDLE		(10 * NSEC_PER_SEC)
+#define IDLE_KEEP	(10 * NSEC_PER_SEC)
 /* The map is read after this many heartbeats even if there is no other reason. */
-#define BEATS		30
+#define MAP_BEATS	30
 /* How many times in a row a command is sent to another node without a pause. */
-#define HOPS		3
+#define HOPS_MAX	3
 
 static uint64_t now_of(const struct store *s)
 {
@@ -71,7 +71,7 @@ static void wait(struct store *s, struct command *cmd)
 		return;
 	}
 	commands_add(&s->cluster.waiting, cmd);
-	alarm_arm_before(s->alarms, &s->cluster.again, now + PAUSE);
+	alarm_arm_before(s->alarms, &s->cluster.again, now + RETRY_DELAY);
 }
 
 static void send_again(struct store *s)
@@ -139,7 +139,7 @@ bool cluster_refused(struct conn *c, struct command *cmd, const char *error)
 		cluster_ask(s);
 	}
 	/* If two nodes send a command to each other, neither knows the new owner yet, so wait. */
-	if (++cmd->redirects % (HOPS + 1) == 0 || !node_send(s, cmd))
+	if (++cmd->redirects % (HOPS_MAX + 1) == 0 || !node_send(s, cmd))
 		wait(s, cmd);
 	return true;
 }
@@ -192,9 +192,9 @@ static void leave(struct store *s, unsigned int i)
 	struct node *n = &s->node[i];
 
 	n->told = false;
-	if (hangs(s, &n->scripts, SLOW))
+	if (hangs(s, &n->scripts, HANG_TIMEOUT))
 		conn_close(&n->scripts, "another node has its slots");
-	if (hangs(s, &n->puts, SLOW))
+	if (hangs(s, &n->puts, HANG_TIMEOUT))
 		conn_close(&n->puts, "another node has its slots");
 }
 
@@ -269,8 +269,8 @@ static void ask_map(struct store *s)
 
 	if (!cl->stale || cl->asking)
 		return;
-	if (cl->asked_at && now_of(s) < cl->asked_at + GAP) {
-		alarm_arm_before(s->alarms, &cl->again, cl->asked_at + GAP);
+	if (cl->asked_at && now_of(s) < cl->asked_at + MAP_INTERVAL) {
+		alarm_arm_before(s->alarms, &cl->again, cl->asked_at + MAP_INTERVAL);
 		return;
 	}
 	to = next_to_ask(s);
@@ -321,14 +321,14 @@ static bool is_idle(const struct store *s, unsigned int i)
 {
 	const struct node *n = &s->node[i];
 
-	return n->used_at + IDLE < now_of(s) && s->messages.node != i &&
+	return n->used_at + IDLE_KEEP < now_of(s) && s->messages.node != i &&
 	       !n->scripts.queue.head && !n->scripts.failed.head &&
 	       !n->puts.queue.head && !n->puts.failed.head;
 }
 
 void cluster_beat(struct store *s)
 {
-	bool ask = ++s->cluster.beats % BEATS == 0 || !nodes_whole(s);
+	bool ask = ++s->cluster.beats % MAP_BEATS == 0 || !nodes_whole(s);
 
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
 		const struct conn *c = &s->node[i].scripts;
@@ -336,7 +336,7 @@ void cluster_beat(struct store *s)
 		if (!s->node[i].started)
 			continue;
 		if (s->route.node[i].slots) {
-			ask |= c->state != CONN_READY || hangs(s, c, SLOW / 2);
+			ask |= c->state != CONN_READY || hangs(s, c, HANG_TIMEOUT / 2);
 			continue;
 		}
 		leave(s, i);

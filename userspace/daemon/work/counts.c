@@ -6,13 +6,13 @@
 #include "work/counts.h"
 
 /* How long a census is valid. */
-#define GOOD_FOR	NSEC_PER_SEC
+#define CENSUS_VALID	NSEC_PER_SEC
 /*
  * How many lanes a part of the census asks, and the time between two parts if all lanes have
  * answered.
  */
-#define PART		16
-#define PART_TIME	(2 * NSEC_PER_MSEC)
+#define PART_LANES	16
+#define PART_INTERVAL	(2 * NSEC_PER_MSEC)
 /* The time between two parts if a node of Redis has not answered. */
 #define PART_WAIT	(20 * NSEC_PER_MSEC)
 
@@ -148,7 +148,7 @@ static void ask_part(struct census *s)
 	struct alarms *alarms = s->daemon->alarms;
 
 	s->part_at = alarms_now(alarms);
-	for (unsigned int n = 0; n < PART && s->queue; n++) {
+	for (unsigned int n = 0; n < PART_LANES && s->queue; n++) {
 		struct queue *q = s->queue;
 
 		if (!s->lane) {
@@ -176,7 +176,7 @@ static void end_part(struct census *s)
 		next_queue(s, s->daemon->queues);
 	}
 	if (s->queue)
-		alarm_arm(alarms, &s->timer, s->part_at + PART_TIME);
+		alarm_arm(alarms, &s->timer, s->part_at + PART_INTERVAL);
 	else
 		answer_all(s);
 }
@@ -216,7 +216,7 @@ static void start(struct census *s)
 {
 	struct daemon *d = s->daemon;
 
-	s->newer = s->ended && alarms_now(d->alarms) < s->ended + GOOD_FOR;
+	s->newer = s->ended && alarms_now(d->alarms) < s->ended + CENSUS_VALID;
 	next_queue(s, d->queues);
 	if (s->queue) {
 		s->runs = true;

@@ -11,7 +11,7 @@
 #define BACKOFF_MS	1000ULL
 #define BACKOFF_MAX_MS	60000ULL
 /* How long a host that nobody wants to reach is kept after its back-off. */
-#define KEEP		(60 * NSEC_PER_SEC)
+#define UNUSED_KEEP	(60 * NSEC_PER_SEC)
 
 static uint64_t backoff_ms(const struct host *host)
 {
@@ -80,7 +80,7 @@ void host_put(struct host *host)
 		return;
 	host->timer.fn = forget;
 	if (!host->failures || d->failing > HOSTS_KEPT ||
-	    alarm_arm(d->alarms, &host->timer, host->until + KEEP))
+	    alarm_arm(d->alarms, &host->timer, host->until + UNUSED_KEEP))
 		free_host(host);
 }
 

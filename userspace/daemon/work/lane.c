@@ -21,17 +21,17 @@
 #include "work/waiter.h"
 
 /* A lane without room takes again when this many places are free, or at the next sweep. */
-#define FEW		16
+#define ROOM_MIN	16
 /* Minimum interval between takes of a lane, at most ahead / 8, unless its head is due soon. */
-#define GAP_MS		50
-#define SOON		(100 * NSEC_PER_MSEC)
+#define TAKE_GAP_MS	50
+#define HEAD_SOON	(100 * NSEC_PER_MSEC)
 /* How often old tasks are removed, and how often the lane looks for some if none is known. */
-#define REMOVE		(4 * NSEC_PER_SEC)
+#define REMOVE_INTERVAL	(4 * NSEC_PER_SEC)
 #define REMOVE_IDLE	(30 * NSEC_PER_SEC)
 /* Minimum interval between sweeps of a lane. */
-#define SWEEP_LEAST_MS	1000
+#define SWEEP_MIN_MS	1000
 /* After a failure the lane rests, and twice as long after each further one, up to REST_MAX. */
-#define REST		(50 * NSEC_PER_MSEC)
+#define REST_MIN	(50 * NSEC_PER_MSEC)
 #define REST_MAX	NSEC_PER_SEC
 
 static void take(struct lane *l);
@@ -86,10 +86,10 @@ static uint64_t sweep_ms(const struct lane *l)
 		return idle;
 	/* The last tasks may have left done or dead ones behind. */
 	if (!l->settled)
-		return REMOVE / NSEC_PER_MSEC;
+		return REMOVE_INTERVAL / NSEC_PER_MSEC;
 	if (l->old_ms == NEVER_MS || l->old_ms > now + idle)
 		return idle;
-	return l->old_ms > now + SWEEP_LEAST_MS ? l->old_ms - now : SWEEP_LEAST_MS;
+	return l->old_ms > now + SWEEP_MIN_MS ? l->old_ms - now : SWEEP_MIN_MS;
 }
 
 static uint64_t sweep_at(const struct lane *l)
@@ -132,8 +132,8 @@ void lane_arm(struct lane *l)
 	/* If this take comes too early, it finds nothing and arms the alarm again. */
 	at = clock_soon(lane_clock(l), l->next_ms > ahead ? l->next_ms - ahead : 0, now);
 	/* Tasks that arrive one by one can share a take. */
-	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
-	if (at < gap && gap + SOON < clock_near(lane_clock(l), l->next_ms))
+	gap = l->took_at + (ahead / 8 < TAKE_GAP_MS ? ahead / 8 : TAKE_GAP_MS) * NSEC_PER_MSEC;
+	if (at < gap && gap + HEAD_SOON < clock_near(lane_clock(l), l->next_ms))
 		at = gap;
 	if (at < l->limited_until)
 		at = l->limited_until;
@@ -313,11 +313,11 @@ static void learn(struct lane *l, const struct take_answer *a)
 /* Of thousands of lanes, each asks a Redis that refuses takes about once a second. */
 static void rest(struct lane *l)
 {
-	uint64_t ns = l->rest ? 2 * l->rest : REST;
+	uint64_t ns = l->rest ? 2 * l->rest : REST_MIN;
 
 	l->rest = ns < REST_MAX ? ns : REST_MAX;
 	alarm_arm(l->queue->daemon->alarms, &l->take,
-		  now_of(l) + l->rest - random_u64() % (REST / 2));
+		  now_of(l) + l->rest - random_u64() % (REST_MIN / 2));
 }
 
 static void taken(void *arg, enum store_result result, const redisReply *reply)
@@ -447,7 +447,7 @@ void lane_refill(struct queue *q)
 void lane_refill_all(void *arg)
 {
 	struct daemon *d = arg;
-	unsigned int few = d->config.hold_max / 8 < FEW ? d->config.hold_max / 8 : FEW;
+	unsigned int few = d->config.hold_max / 8 < ROOM_MIN ? d->config.hold_max / 8 : ROOM_MIN;
 	struct queue *q, *next;
 
 	if (d->freed && !d->stopping) {
@@ -551,7 +551,7 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 /* Removes old tasks, if this daemon is the home of the lane. */
 static void remove_old(struct lane *l, uint64_t now)
 {
-	if (l->rank || now < l->removed_at + REMOVE ||
+	if (l->rank || now < l->removed_at + REMOVE_INTERVAL ||
 	    (l->settled && lane_now_ms(l) < l->old_ms && now < l->removed_at + REMOVE_IDLE))
 		return;
 	l->removed_at = now;

@@ -91,7 +91,7 @@ static void keep_stored(struct queue *q, const char *text)
 /* ---- Removed ---- */
 
 /* Longer than any command takes. */
-#define FORGET	(60 * NSEC_PER_SEC)
+#define FORGET_DELAY	(60 * NSEC_PER_SEC)
 
 void queue_forget(struct queue *q)
 {
@@ -129,7 +129,7 @@ void queue_free_removed(struct daemon *d)
 	struct queue *q, *next;
 
 	LL_FOREACH_SAFE2(d->removed, q, next, next_removed) {
-		if (now < q->removed_at + FORGET || !is_at_rest(q))
+		if (now < q->removed_at + FORGET_DELAY || !is_at_rest(q))
 			continue;
 		LL_DELETE2(d->removed, q, next_removed);
 		queue_free(q);

@@ -288,12 +288,12 @@ end
 
 -- Daemons of the newer version have a minute to take such a task, unless there are so many that
 -- other tasks would not be seen.
-local PATIENCE, SKIPPED_MAX = 60000, 512
+local NEWER_WAIT, SKIPPED_MAX = 60000, 512
 
 -- Puts a task of a newer version aside, unless it may stay. Returns 1 if it stays.
-local function park(key, id, skipped, patience)
+local function park(key, id, skipped, wait)
 	local score = tonumber(redis.call('ZSCORE', key, id))
-	if score >= PARKED or (score + patience > now and skipped < SKIPPED_MAX) then
+	if score >= PARKED or (score + wait > now and skipped < SKIPPED_MAX) then
 		return 1
 	end
 	redis.call('ZADD', key, text(score + PARKED), id)

@@ -36,7 +36,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', RUN, '-inf', now, 'LIMIT', 0, li
 	local h = get(id)
 	if h == NEWER then
 		newer = newer + 1
-		skipped = skipped + park(RUN, id, skipped, PATIENCE)
+		skipped = skipped + park(RUN, id, skipped, NEWER_WAIT)
 	elseif h and h.state == LEASED then
 		recover(id, h)
 	else

@@ -133,7 +133,7 @@ local function consider(id, header, body)
 	local h = header and unpack_header(header)
 	if h == NEWER or (h and body and format_of(body) > 1) then
 		newer = newer + 1
-		skipped = skipped + park(DUE, id, skipped, PATIENCE)
+		skipped = skipped + park(DUE, id, skipped, NEWER_WAIT)
 	elseif not h or not body or h.state ~= SCHEDULED then
 		misfit(id, body and h, DUE)
 		orphans = orphans + 1
