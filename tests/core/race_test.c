@@ -40,7 +40,7 @@
 /* About this many armings in a tick, so that neither side gets far ahead of the other. */
 #define PER_TICK	12
 /* How many ticks after its own an event must have been read. */
-#define PATIENCE	100
+#define READ_TICKS	100
 /* One of this many armings is made by the single writer. */
 #define ALONE		16
 /* The number of timers that the kernel touches in a turn: few, so that others get the lock. */
@@ -217,7 +217,7 @@ static bool mark(u32 slot, u64 to)
 static void await(u64 deadline)
 {
 	u64 now = now_ns();
-	u64 limit = (now > deadline ? now : deadline) / TICK + PATIENCE;
+	u64 limit = (now > deadline ? now : deadline) / TICK + READ_TICKS;
 	bool over;
 
 	/* Time passes while they wait. */

@@ -38,7 +38,7 @@ from rig import Sink, dir_, now_ms, wait_until
 CLIENTS = 10
 UNKNOWN_MOST = 0.02
 # How long a client repeats a request, and waits for one answer. Both outlast a stopped daemon.
-PATIENCE = 30
+RETRY_SECONDS = 30
 # A client that waits this long for a stopped daemon starts another task meanwhile.
 STALL = 0.5
 # Some attempts take this long, in ms, so that an outage overlaps them more often.
@@ -84,7 +84,7 @@ class Outage:
 
 
 class Operation:
-    """A request that is repeated until its fate is known, or PATIENCE ends.
+    """A request that is repeated until its fate is known, or RETRY_SECONDS are over.
 
     repeated is true if it may have been done more than once. answer is (status, JSON), or None
     if its fate is unknown.
@@ -92,7 +92,7 @@ class Operation:
 
     def __init__(self, siege, method, path, body=None, again=None):
         self.begun, self.repeated, self.answer = now_ms(), False, None
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + RETRY_SECONDS
         while time.monotonic() < end:
             try:
                 status, text = siege.ask(method, path, body)
@@ -332,9 +332,9 @@ class Siege:
 
     def ask(self, method, path, body=None):
         """Send one request to any daemon that listens. Return: status and answer."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + RETRY_SECONDS
         while True:
-            conn = random.choice(self.daemons).client(timeout=PATIENCE).conn
+            conn = random.choice(self.daemons).client(timeout=RETRY_SECONDS).conn
             try:
                 conn.connect()
                 break

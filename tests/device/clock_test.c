@@ -277,7 +277,7 @@ TEST_F(moved, backward_in_storm)
  */
 TEST_F(moved, backward_in_softirq)
 {
-	enum { WHEELS = 256, STEPS = 20, MOST = 8 };
+	enum { WHEELS = 256, STEPS = 20, WAKEUPS_MAX = 8 };
 	__u64 before[WHEELS], deadline;
 	struct twheel_event ev;
 	int fds[WHEELS];
@@ -305,7 +305,7 @@ TEST_F(moved, backward_in_softirq)
 		step(_metadata, -2LL * NS_PER_SEC);
 		sleep_ms(20);
 		for (i = 0; i < WHEELS; i++)
-			EXPECT_LE(stats(_metadata, fds[i]).wakeups - before[i], MOST);
+			EXPECT_LE(stats(_metadata, fds[i]).wakeups - before[i], WAKEUPS_MAX);
 		step(_metadata, 2LL * NS_PER_SEC);
 		for (i = 0; i < WHEELS; i++)
 			EXPECT_EQ(1, take(fds[i], &ev, 1, PATIENCE_MS));

@@ -584,13 +584,13 @@ TEST_F(quota, opener_pays)
 /* However many threads open wheels at once, no more than the limit succeed. */
 TEST_F(quota, race)
 {
-	enum { OPENERS = 8, MOST = 50, ROUNDS = 20 };
+	enum { OPENERS = 8, WHEELS_MAX = 50, ROUNDS = 20 };
 	int *got = shared_memory(4096), *ready = got + OPENERS;
 	unsigned int round, i, sum;
 	pid_t pid[OPENERS];
 
 	ASSERT_NE(NULL, got);
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", MOST));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", WHEELS_MAX));
 	for (round = 0; round < ROUNDS; round++) {
 		__atomic_store_n(ready, 0, __ATOMIC_SEQ_CST);
 		for (i = 0; i < OPENERS; i++) {
@@ -611,7 +611,7 @@ TEST_F(quota, race)
 			EXPECT_TRUE(killed(pid[i]));
 			sum += got[i];
 		}
-		EXPECT_EQ(MOST, sum);
+		EXPECT_EQ(WHEELS_MAX, sum);
 	}
 	munmap(got, 4096);
 }

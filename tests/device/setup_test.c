@@ -366,12 +366,12 @@ TEST_F(setup, max_timers)
  */
 TEST_F(setup, max_timers_after_failed_register)
 {
-	enum { MOST = 1000 };
-	static const __u32 limits[] = { 100, 1, 257, MOST };
+	enum { TIMERS_MAX = 1000 };
+	static const __u32 limits[] = { 100, 1, 257, TIMERS_MAX };
 	struct twheel_timer t = { .deadline_ns = HOUR };
 	struct twheel_timer *arg = read_only(_metadata, &t, sizeof(t));
 	unsigned int i, armed = 0;
-	static __u64 ids[MOST];
+	static __u64 ids[TIMERS_MAX];
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct twheel_setup s = { .max_timers = limits[i] };
@@ -379,11 +379,11 @@ TEST_F(setup, max_timers_after_failed_register)
 		ASSERT_EQ(0, shape(self->fd, &s));
 		EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REGISTER, arg));
 	}
-	add_many(_metadata, self->fd, MOST, HOUR, 0, 0, ids);
-	for (i = 0; i < MOST; i++)
+	add_many(_metadata, self->fd, TIMERS_MAX, HOUR, 0, 0, ids);
+	for (i = 0; i < TIMERS_MAX; i++)
 		armed += state(self->fd, ids[i]) == TWHEEL_ARMED;
-	EXPECT_EQ(MOST, armed);
-	EXPECT_EQ(MOST, cancel_all(self->fd));
+	EXPECT_EQ(TIMERS_MAX, armed);
+	EXPECT_EQ(TIMERS_MAX, cancel_all(self->fd));
 }
 
 /* An expired timer that is not kept makes room when it is read, not before. */

@@ -1488,7 +1488,7 @@ struct neighbor {
 #define NEIGHBOR_PERIOD	(10 * NS_PER_MS)
 #define NEIGHBOR_TIMERS	100
 /* A period that is later than this has been lost. */
-#define NEIGHBOR_PATIENCE	(10 * NS_PER_SEC)
+#define NEIGHBOR_LOST_AFTER	(10 * NS_PER_SEC)
 
 static void open_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
@@ -1520,7 +1520,7 @@ static void check_neighbor(struct __test_metadata *_metadata, struct neighbor *n
 		n->deadline += ev.expirations * NEIGHBOR_PERIOD;
 		n->events++;
 	}
-	ASSERT_GE(n->deadline + NEIGHBOR_PATIENCE, before);
+	ASSERT_GE(n->deadline + NEIGHBOR_LOST_AFTER, before);
 	ASSERT_TRUE(conserved(n->fd, &s));
 	ASSERT_EQ(NEIGHBOR_TIMERS + 1, s.allocated);
 	ASSERT_EQ(0, s.displaced);

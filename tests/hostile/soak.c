@@ -22,7 +22,7 @@ static unsigned long long seed = 1;
 /* This many of a worker's timers are left alone until they must have expired. */
 #define ALONE		50U
 /* An event that takes longer than this will never come. */
-#define PATIENCE	(5 * NS_PER_SEC)
+#define LOST_AFTER	(5 * NS_PER_SEC)
 
 static struct {
 	bool stop;
@@ -75,7 +75,7 @@ static void *work(void *arg)
 		if (i < ALONE && ids[i]) {
 			int found;
 
-			if (now(CLOCK_MONOTONIC) < due[i] + PATIENCE)
+			if (now(CLOCK_MONOTONIC) < due[i] + LOST_AFTER)
 				continue;
 			found = rearm(all.wheel, ids[i], delay, TWHEEL_KEEP);
 			due[i] = now(CLOCK_MONOTONIC) + delay;
@@ -162,7 +162,7 @@ static void *beat(void *arg)
 			read_table();
 	}
 	for (slot = 0; slot < TIMERS / 2; slot++) {
-		while (word(&all.table.slots[slot]) && now(CLOCK_MONOTONIC) < t + PATIENCE) {
+		while (word(&all.table.slots[slot]) && now(CLOCK_MONOTONIC) < t + LOST_AFTER) {
 			/*
 			 * The kernel looks at an arming over an unread event when that event
 			 * is read.
@@ -230,7 +230,7 @@ static unsigned long read_periods(void)
 		}
 	}
 	for (i = 0; i < (int)PERIODIC; i++)
-		if (expected[i] + PATIENCE < before)
+		if (expected[i] + LOST_AFTER < before)
 			wrong("a period that has not come");
 	return periods;
 }
@@ -316,7 +316,7 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	EXPECT_GT(all.l.found[TWHEEL_ARMED], 0);
 	EXPECT_GT(periods, 0);
 	EXPECT_GT(all.stores, 0);
-	EXPECT_TRUE(all.alone > 0 || second <= PATIENCE / NS_PER_SEC);
+	EXPECT_TRUE(all.alone > 0 || second <= LOST_AFTER / NS_PER_SEC);
 	TH_LOG("%u s: %lu armings, %lu read, %lu left alone, %lu exchanges, %lu kicks, %lu periods",
 	       second, all.l.armed, all.l.read, all.alone, all.stores,
 	       all.table.kicks + all.kicks, periods);

@@ -13,7 +13,7 @@
 #include "redis/resolve.h"
 #include "tap.h"
 
-#define MOST	64
+#define THREADS_MAX	64
 #define TURNS	2000
 
 /* Resolving "slow" waits for this. */
@@ -109,11 +109,11 @@ static void server_hangs(void)
 	unsigned int count = 0;
 	struct resolve *r;
 
-	while (count <= MOST && (r = resolve_start("slow", 1))) {
+	while (count <= THREADS_MAX && (r = resolve_start("slow", 1))) {
 		resolve_free(r);
 		count++;
 	}
-	is_number(count, MOST, "a name server that hangs has so many threads, and no more");
+	is_number(count, THREADS_MAX, "only this many threads wait for a name server");
 	r = resolve_start("10.0.0.1", 1);
 	ok(r && answered(r, 0) && resolve_list(r), "an address needs none");
 	resolve_free(r);
