@@ -15,7 +15,7 @@
 /* The number of timers for the cost, and for the lateness. */
 #define MANY		100000U
 #define SOME		10000U
-#define PATIENCE	(30 * NSEC_PER_SEC)
+#define EXPIRE_TIMEOUT	(30 * NSEC_PER_SEC)
 
 static const struct bench_backend *const kinds[] = {
 	&vm_twheel, &bench_libtwheel, &bench_timerfd, &bench_io_uring, &bench_libev, &bench_heap,
@@ -76,7 +76,7 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 		     double late[QUANTILES])
 {
 	uint64_t lead = 100 * NSEC_PER_MSEC + n * 5 * NSEC_PER_USEC;
-	uint64_t start, cpu, patience;
+	uint64_t start, cpu, until;
 	struct account a = { .clocked = clocked };
 	struct bench *b;
 	uint32_t i;
@@ -102,8 +102,8 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 		kind->settle(b);
 	cpu = vm_all_cpu();
 	kind->deliver(b, start + SPAN + 20 * NSEC_PER_MSEC);
-	patience = bench_now() + PATIENCE;
-	while (a.nr < n && bench_now() < patience)
+	until = bench_now() + EXPIRE_TIMEOUT;
+	while (a.nr < n && bench_now() < until)
 		kind->deliver(b, bench_now() + 20 * NSEC_PER_MSEC);
 	cost = (vm_all_cpu() - cpu) / 1000.0 / n;
 	for (i = 0; i < n; i++) {

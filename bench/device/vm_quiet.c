@@ -26,7 +26,7 @@
 /* How long the machine rests before a measurement. */
 #define SETTLE		(5 * NSEC_PER_SEC)
 /* How long to wait for expirations. */
-#define PATIENCE	(30 * NSEC_PER_SEC)
+#define EXPIRE_TIMEOUT	(30 * NSEC_PER_SEC)
 
 /*
  * Creates a million timers with additional @flags, due at @when or, with @spread, within an hour
@@ -271,7 +271,7 @@ static void *run_crowd(void *arg)
 	run_on(0);
 	b = make_crowd(crowd);
 	run_on(1);
-	while (crowd->left && bench_now() < crowd->when + PATIENCE)
+	while (crowd->left && bench_now() < crowd->when + EXPIRE_TIMEOUT)
 		crowd->kind->deliver(b, bench_now() + NSEC_PER_MSEC);
 	all_read = bench_now();
 	if (b->failed)

@@ -29,7 +29,7 @@
 #define EXPIRE_LEAD	(200 * NSEC_PER_MSEC)
 /* How long to wait for late expirations. */
 #define EXPIRE_GRACE	(100 * NSEC_PER_MSEC)
-#define EXPIRE_PATIENCE	(20 * NSEC_PER_SEC)
+#define EXPIRE_TIMEOUT	(20 * NSEC_PER_SEC)
 
 /**
  * struct heard - a delivered expiration
@@ -293,7 +293,7 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 			bool silent, double *cost, double late[QUANTILES], bool *early)
 {
 	uint64_t span = EXPIRE_SPAN * n / of;
-	uint64_t start = 0, lead, cpu, patience;
+	uint64_t start = 0, lead, cpu, until;
 	struct bench *b = NULL;
 	struct account a;
 	bool fine;
@@ -320,8 +320,8 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 		cpu = bench_process_cpu();
 	}
 	kind->deliver(b, start + span + EXPIRE_GRACE);
-	patience = bench_now() + EXPIRE_PATIENCE;
-	while (a.nr < n && bench_now() < patience)
+	until = bench_now() + EXPIRE_TIMEOUT;
+	while (a.nr < n && bench_now() < until)
 		kind->deliver(b, bench_now() + EXPIRE_GRACE);
 	if (silent && kind->end)
 		kind->end(b, b->handle, n, 0);

@@ -23,7 +23,7 @@
 /* Silent connections of each group. The last of them is due a timeout after its last heartbeat. */
 #define SILENT		5U
 /* How long to wait for kicks at the end, in tenths of a second. */
-#define PATIENCE	300U
+#define KICK_WAITS	300U
 /* Maximum number of connections with a timerfd each. */
 #define MOST_TIMERFDS	100000U
 /* The interval of the generator, which is not compressed. */
@@ -256,7 +256,7 @@ int heartbeat_run(struct heartbeat *h)
 		pthread_join(talkers[i].id, NULL);
 	h->cpu_ns = h->cpu() - h->cpu_ns;
 	/* Connections that fell silent in a late round are due later. */
-	for (i = 0; c.b && i < PATIENCE && h->kicked < c.groups * SILENT; i++)
+	for (i = 0; c.b && i < KICK_WAITS && h->kicked < c.groups * SILENT; i++)
 		c.b->kind->deliver(c.b, bench_now() + 100 * NSEC_PER_MSEC);
 
 	for (i = 0; i < h->threads; i++) {
