@@ -274,10 +274,10 @@ static long ioctl_kick(struct twheel_file *w)
 	u64 start = lock_wheel(w), now = start;
 	long err = 0;
 
-	w->timers.slot = 0;
+	timers_begin_kick(&w->timers);
 	for (;;) {
 		u64 expired = w->timers.stats.expired;
-		unsigned int left = timers_turn(&w->timers, now, TURN_BUDGET, LOOK_AND_WITHDRAW);
+		unsigned int left = timers_turn(&w->timers, now, TURN_BUDGET);
 
 		trace_twheel_kick(&w->timers, now, TURN_BUDGET - left,
 				  w->timers.stats.expired - expired);
@@ -295,6 +295,7 @@ static long ioctl_kick(struct twheel_file *w)
 		cond_resched();
 		now = lock_wheel(w);
 	}
+	w->timers.kicks--;
 	unlock_wheel(w, now);
 	return err;
 }

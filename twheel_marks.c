@@ -64,40 +64,24 @@ static u64 first_bits(u64 bits, unsigned int nr)
  * Looks at a timer that was marked. Return: true if the mark is not needed any more. If the timer
  * was armed again while its event is unread, the mark is kept until a KICK withdraws the event.
  */
-static bool settle(struct timers *t, struct timer *e, u64 now, enum look look)
+static bool settle(struct timers *t, struct timer *e, u64 now)
 	__must_hold(t->store->lock)
 {
 	struct twheel_slot *slot = timer_word(t, e);
 	u64 word;
 
-	reconcile(t, e, slot, now, look);
-	if (look == LOOK_AND_WITHDRAW || e->place != TIMER_READY)
+	reconcile(t, e, slot, now);
+	if (t->kicks || e->place != TIMER_READY)
 		return true;
 	word = word_deadline(READ_ONCE(slot->deadline_ns));
 	return word == timer_successor(e, e->deadline, e->expired_ns);
 }
 
 /*
- * Begins a sweep that finds all marks that turns have kept, in lines whose bit is clear. A turn may
- * have kept some since the KICK began its sweep, ahead of which they were then.
- */
-static void sweep_all_lines(struct timers *t, u32 lines)
-	__must_hold(t->store->lock)
-{
-	u32 i;
-
-	for (i = 0; i < DIV_ROUND_UP(lines, 64); i++)
-		WRITE_ONCE(store_summary(t->store)[i], ~0ULL);
-	t->kept = false;
-	t->slot = 0;
-}
-
-/*
  * Clears the marks of @line that the sweep has not passed yet, and looks at their slots. If marks
  * are left, the summary bit of the line is set again. Return: how much of the budget is left.
  */
-static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget,
-			      enum look look)
+static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget)
 	__must_hold(t->store->lock)
 {
 	u32 first = line << STORE_LINE_SHIFT;
@@ -123,7 +107,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			u32 bit = __ffs64(taken);
 			struct timer *e = store_at(t->store, first + bit);
 
-			if (e && !settle(t, e, now, look)) {
+			if (e && !settle(t, e, now)) {
 				set_bits(&marks[i], 1ULL << bit);
 				t->kept = true;
 			}
@@ -135,17 +119,36 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 }
 
 /**
+ * timers_begin_kick() - begin a sweep that finds all marks, also those that turns have kept
+ * @t: the timers. The caller decrements @t->kicks when the KICK is over, complete or not
+ *
+ * A KICK may take the lock several times. Until it is over, other turns withdraw events as well, so
+ * that they keep no mark for which the KICK would have to begin again.
+ */
+void timers_begin_kick(struct timers *t)
+{
+	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE), i;
+
+	timers_assert_held(t);
+	t->kicks++;
+	t->slot = 0;
+	/* The bits of the lines whose marks were kept are clear. */
+	for (i = 0; t->kept && i < DIV_ROUND_UP(lines, 64); i++)
+		WRITE_ONCE(store_summary(t->store)[i], ~0ULL);
+	t->kept = false;
+}
+
+/**
  * timers_take_marks() - look at the timers that were marked
  * @t: the timers
  * @now: the time
  * @budget: how many marks may be processed, where each line counts as one more
- * @look: as for reconcile()
  *
  * This makes one sweep over all lines. Marks that are set behind it wait for the next sweep.
  *
  * Return: what is left of the budget.
  */
-unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, enum look look)
+unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget)
 {
 	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE), line;
 
@@ -153,8 +156,6 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, e
 	t->marked = false;
 	if (!t->store->table)
 		return budget;
-	if (t->kept && look == LOOK_AND_WITHDRAW)
-		sweep_all_lines(t, lines);
 	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
 		u64 *summary = &store_summary(t->store)[line / 64];
 		u64 bits = READ_ONCE(*summary) >> line % 64;
@@ -169,7 +170,7 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, e
 			t->marked = true;
 			return 0;
 		}
-		budget = take_line(t, line, now, budget - 1, look);
+		budget = take_line(t, line, now, budget - 1);
 		if (t->marked)
 			return 0;
 		t->slot = (line + 1) << STORE_LINE_SHIFT;

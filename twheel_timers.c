@@ -138,7 +138,7 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 		u64 late;
 
 		e->place = TIMER_TAKEN;
-		reconcile(t, e, timer_word(t, e), now, LOOK);
+		reconcile(t, e, timer_word(t, e), now);
 		if (e->place != TIMER_READY || e->past)
 			continue;
 		late = now - min(now, max(due, e->deadline));
@@ -154,17 +154,16 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
  * @t: the timers
  * @now: the time
  * @budget: approximately how many timers may be touched, half of them because of marks
- * @look: as for reconcile(), for the marked timers
  *
  * Return: how much of the budget is left. If the turn could not process everything, timers_next()
  * says that the next turn is due.
  */
-unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look)
+unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget)
 {
 	unsigned int half = budget - budget / 2;
 
 	timers_assert_held(t);
-	budget = budget / 2 + timers_take_marks(t, now, half, look);
+	budget = budget / 2 + timers_take_marks(t, now, half);
 	return take_due(t, now, budget);
 }
 
@@ -404,7 +403,7 @@ bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now)
 	e->period = arg->period_ns;
 	e->slack = arg->slack_ns;
 	e->flags = arg->flags;
-	reconcile(t, e, slot, now, LOOK);
+	reconcile(t, e, slot, now);
 	return true;
 }
 
@@ -532,7 +531,7 @@ unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
 		e->place = TIMER_IDLE;
 		trace_twheel_deliver(t, e, e->deadline, now);
 		if (word_deadline(READ_ONCE(slot->deadline_ns)))
-			reconcile(t, e, slot, now, LOOK);
+			reconcile(t, e, slot, now);
 		else if (!(e->flags & TWHEEL_KEEP) && !e->period)
 			timer_end(t, e, slot);
 	}

@@ -224,7 +224,7 @@ static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
 	unsigned int touched;
 
 	w->timers.stats.wakeups++;
-	touched = budget - timers_turn(&w->timers, now, budget, LOOK);
+	touched = budget - timers_turn(&w->timers, now, budget);
 	trace_twheel_turn(&w->timers, now, touched, w->timers.stats.expired - expired);
 	return touched;
 }

@@ -265,7 +265,8 @@ static bool expire(struct timers *t, struct timer *e, struct twheel_slot *slot, 
  * True if @e is where @word wants it. @placed says that this call of reconcile() has put @e there,
  * and has published when the kernel will look again.
  */
-static bool is_settled(const struct timer *e, u64 word, bool placed, enum look look)
+static bool is_settled(const struct timers *t, const struct timer *e, u64 word, bool placed)
+	__must_hold(t->store->lock)
 {
 	switch (e->place) {
 	case TIMER_QUEUED:
@@ -275,8 +276,7 @@ static bool is_settled(const struct timer *e, u64 word, bool placed, enum look l
 		/* If the timer was moved later or disarmed, the queued look is in time. */
 		return word == e->deadline || (placed && (!word || word > e->deadline));
 	case TIMER_READY:
-		return look != LOOK_AND_WITHDRAW ||
-		       word == timer_successor(e, e->deadline, e->expired_ns);
+		return !t->kicks || word == timer_successor(e, e->deadline, e->expired_ns);
 	case TIMER_IDLE:
 		return placed && !word;
 	default:
@@ -290,13 +290,13 @@ static bool is_settled(const struct timer *e, u64 word, bool placed, enum look l
  * @e: the timer: idle, queued, taken or ready
  * @slot: its word
  * @now: the time
- * @look: what it may do. An event is withdrawn only if user space has changed the word
+ *
+ * An event is only withdrawn while a KICK is under way, and if user space has changed the word.
  *
  * User space may change the word at any time, so each value that is read is used only once, and
  * only for this timer. A word that changes all the time is left alone until the next tick.
  */
-void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
-	       enum look look)
+void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now)
 {
 	bool placed = false;
 	unsigned int looks;
@@ -305,7 +305,7 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 	for (looks = 0; ; looks++) {
 		u64 word = word_deadline(READ_ONCE(slot->deadline_ns));
 
-		if (is_settled(e, word, placed, look))
+		if (is_settled(t, e, word, placed))
 			return;
 		word_step(slot);
 		if (e->place == TIMER_READY)

@@ -23,7 +23,8 @@
  * @ready: the expired timers, in order. Without the lock, you may only test if it is empty
  * @ready_end: the pointer to which the next of these is appended
  * @marked: the budget of the last turn did not suffice for all marks
- * @kept: turns have kept marks for a KICK, of timers that were armed again while unread
+ * @kept: turns have kept marks for the next KICK, of timers that were armed again while unread
+ * @kicks: how many KICKs are under way. Meanwhile all looks withdraw the events of such timers
  * @slot: where the sweep over the marks continues
  * @id: number of the wheel in fdinfo and traces
  * @news: set when a timer is added to @ready, and cleared by the caller
@@ -36,18 +37,12 @@ struct timers {
 	struct hlist_node **ready_end;
 	u64 id;
 	u32 slot;
+	u32 kicks;
 	bool marked;
 	bool kept;
 	bool news;
 	struct twheel_stats stats;
 };
-
-/**
- * enum look - what a look may do
- * @LOOK: put the timer where its word wants it, but leave an unread event alone
- * @LOOK_AND_WITHDRAW: also withdraw the unread event of a timer that was armed again
- */
-enum look { LOOK, LOOK_AND_WITHDRAW };
 
 /* Timers that are prefetched at a time: about as many as a CPU waits for at once. */
 #define TIMERS_AHEAD	24U
@@ -109,11 +104,11 @@ u64 timer_periods(const struct timer *e, u64 deadline, u64 now);
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
 void timer_to_idle(struct timers *t, struct timer *e);
 void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot);
-void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
-	       enum look look);
+void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now);
 
 /* twheel_marks.c */
-unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, enum look look);
+void timers_begin_kick(struct timers *t);
+unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget);
 u64 timers_publish_next(struct timers *t, u64 next, u64 now);
 
 /* twheel_timers.c */
@@ -123,7 +118,7 @@ int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64
 void timers_info(const struct timers *t, struct twheel_info *info);
 void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 clock_id, u64 next);
 
-unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look);
+unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget);
 u64 timers_next(const struct timers *t);
 
 void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr);

@@ -280,7 +280,7 @@ static void look_act(struct kunit *test, struct look_test *lt, const struct look
 	bool disarms = row->flags & TWHEEL_DISARMED;
 
 	if (!row->rearm) {
-		timers_turn(lt->timers, lt->now, AMPLE, LOOK);
+		timers_turn(lt->timers, lt->now, AMPLE);
 		return;
 	}
 	lt->taken += !!row->word;
@@ -374,7 +374,7 @@ static void look_begin_ready(struct kunit *test, struct look_test *lt, unsigned 
 {
 	look_begin(test, lt, n, row);
 	at_word = NULL;
-	timers_turn(lt->timers, lt->now, AMPLE, LOOK);
+	timers_turn(lt->timers, lt->now, AMPLE);
 	KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, (unsigned int)TIMER_READY);
 	at_word = user_moves;
 	user_moves(lt->slot);
@@ -385,8 +385,10 @@ static bool look_at(struct timers *t, u32 slot, u64 now)
 {
 	struct timer *e = store_at(t->store, slot);
 
+	t->kicks++;
 	if (e)
-		reconcile(t, e, timer_word(t, e), now, LOOK_AND_WITHDRAW);
+		reconcile(t, e, timer_word(t, e), now);
+	t->kicks--;
 	return e;
 }
 
@@ -458,8 +460,8 @@ static void event_is_final(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, timer.deadline_ns, START - 1);
 		KUNIT_EXPECT_EQ(test, 1, timers_list(lt->timers, &cursor, &listed, 1, 1));
 		KUNIT_EXPECT_EQ(test, listed.state, TWHEEL_EXPIRED);
-		reconcile(lt->timers, lt->e, lt->slot, lt->now, LOOK);
-		timers_turn(lt->timers, lt->now + 10 * TICK, AMPLE, LOOK);
+		reconcile(lt->timers, lt->e, lt->slot, lt->now);
+		timers_turn(lt->timers, lt->now + 10 * TICK, AMPLE);
 		KUNIT_EXPECT_EQ(test, lt->timers->stats.withdrawn, 0ULL);
 		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, lt->now));
 		KUNIT_EXPECT_EQ(test, event.deadline_ns, START - 1);
@@ -527,7 +529,7 @@ static void read_counts_anew(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		look_begin(test, lt, 0, &row);
 		at_word = NULL;
-		timers_turn(lt->timers, lt->now, AMPLE, LOOK);
+		timers_turn(lt->timers, lt->now, AMPLE);
 		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, until[0]));
 		KUNIT_EXPECT_EQ(test, event.expirations, 5ULL);
 		KUNIT_EXPECT_EQ(test, xchg(&lt->slot->deadline_ns, 0), left);
@@ -631,8 +633,15 @@ static bool arm_and_mark(const struct word_wheel *w, u32 slot, u64 to)
 /* Turns the wheel, and does what the file does afterwards. Returns when it turns next. */
 static u64 marks_turn(struct word_wheel *w, u64 now, unsigned int budget)
 {
-	timers_turn(&w->timers, now, budget, LOOK);
+	timers_turn(&w->timers, now, budget);
 	return timers_publish_next(&w->timers, timers_next(&w->timers), now);
+}
+
+static void marks_kick(struct word_wheel *w, u64 now)
+{
+	timers_begin_kick(&w->timers);
+	timers_turn(&w->timers, now, AMPLE);
+	w->timers.kicks--;
 }
 
 /* The steps of the protocol in order, between which the user may be interrupted. */
@@ -770,7 +779,7 @@ static void mark_interleaved(struct kunit *test, struct mark_test *mt, const str
 	at_next = NULL;
 	user_marks(mt, AFTER);
 	if (mt->kick) {
-		timers_turn(&w->timers, START, AMPLE, LOOK_AND_WITHDRAW);
+		marks_kick(w, START);
 		next = timers_publish_next(&w->timers, timers_next(&w->timers), START);
 	}
 	KUNIT_EXPECT_EQ(test, place_of(w, row->other), (unsigned int)TIMER_QUEUED);
@@ -871,7 +880,7 @@ static void next_is_published(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, START + 3, START), START + 3);
 	/* The kernel does not trust the contents of the header. */
 	memset(marks_header(w), 0xff, sizeof(*marks_header(w)));
-	timers_turn(&w->timers, START, AMPLE, LOOK);
+	timers_turn(&w->timers, START, AMPLE);
 	KUNIT_EXPECT_EQ(test, place_of(w, 4), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, timers_next(&w->timers), START + 2 * TICK);
 	wheel_end(w);
@@ -901,13 +910,13 @@ static void mark_withdraws(struct kunit *test)
 	/* One of them is read, and a KICK withdraws the others. */
 	KUNIT_EXPECT_EQ(test, 1U, timers_peek(&w->timers, &event, 1, now));
 	KUNIT_EXPECT_EQ(test, 1U, timers_consume(&w->timers, &event, 1, now));
-	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	marks_kick(w, now);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, place_of(w, i), (unsigned int)TIMER_QUEUED);
 	/* A KICK withdraws nothing from a timer that was not changed. */
 	mark(w, 3);
-	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	marks_kick(w, now);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
 	check_sums(test, w);
@@ -915,34 +924,34 @@ static void mark_withdraws(struct kunit *test)
 }
 
 /*
- * A KICK on many marks takes the lock several times. A turn in between finds the mark of an event
- * that was armed over, and keeps it. The KICK withdraws that event, although it was ahead of it.
+ * A KICK on many lines takes the lock several times. A turn in between finds the mark of an event
+ * that was armed over. It withdraws that event, so that the KICK need not begin again.
  */
 static void kick_goes_on(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), SLOTS);
 	const struct twheel_stats *s = &w->timers.stats;
+	u32 last = 2 * STORE_LINE + 10;
 	u64 now = START + TICK;
-	u32 i;
 
-	arm_and_mark(w, 10, START + 1);
+	arm_and_mark(w, last, START + 1);
 	marks_turn(w, START, AMPLE);
+	marks_turn(w, now, AMPLE);
+	arm_and_mark(w, last, START + 9 * TICK);
 	marks_turn(w, now, AMPLE);
 	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
 
-	for (i = 0; i < 100; i++)
-		arm_and_mark(w, i, START + 9 * TICK);
-	w->timers.slot = 0;
-	timers_turn(&w->timers, now, 8, LOOK_AND_WITHDRAW);
-	KUNIT_EXPECT_EQ(test, place_of(w, 9), (unsigned int)TIMER_IDLE);
-	timers_turn(&w->timers, now, 64, LOOK);
-	KUNIT_EXPECT_EQ(test, place_of(w, 11), (unsigned int)TIMER_QUEUED);
+	/* Each of these budgets suffices for two of the three lines. */
+	timers_begin_kick(&w->timers);
+	timers_turn(&w->timers, now, 4);
 	KUNIT_EXPECT_TRUE(test, w->timers.marked);
 	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
-	while (timers_next(&w->timers) <= now)
-		timers_turn(&w->timers, now, 64, LOOK_AND_WITHDRAW);
+	timers_turn(&w->timers, now, 4);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 1ULL);
-	KUNIT_EXPECT_EQ(test, place_of(w, 10), (unsigned int)TIMER_QUEUED);
+	timers_turn(&w->timers, now, 4);
+	KUNIT_EXPECT_GT(test, timers_next(&w->timers), now);
+	w->timers.kicks--;
+	KUNIT_EXPECT_EQ(test, place_of(w, last), (unsigned int)TIMER_QUEUED);
 	check_sums(test, w);
 	wheel_end(w);
 }
@@ -988,7 +997,7 @@ static void past_is_not_late(struct kunit *test)
 
 	do_op(test, w, TWHEEL_OP_REGISTER, timer, now);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_QUEUED);
-	timers_turn(&w->timers, now, 128, LOOK);
+	timers_turn(&w->timers, now, 128);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
 	timers_stats(&w->timers, &s);
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
@@ -1025,7 +1034,7 @@ static void mark_budget(struct kunit *test)
 		do {
 			before = armed_of(w);
 			KUNIT_EXPECT_EQ(test, w->timers.marked, turns > 0);
-			timers_turn(&w->timers, START, budget, LOOK);
+			timers_turn(&w->timers, START, budget);
 			turns++;
 			KUNIT_EXPECT_LE(test, armed_of(w) - before, budget - budget / 2 + 0ULL);
 			/* In the order of the slots, from where the last turn ended. */
@@ -1059,14 +1068,14 @@ static void mark_behind_busy_ones(struct kunit *test)
 	for (turns = 0; turns < 20; turns++) {
 		for (i = 0; i < 200; i++)
 			mark(w, i);
-		timers_turn(&w->timers, START, 64, LOOK);
+		timers_turn(&w->timers, START, 64);
 	}
 	KUNIT_EXPECT_EQ(test, place_of(w, 1000), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, place_of(w, SLOTS - 1), (unsigned int)TIMER_QUEUED);
 	/* Marks that were set behind the sweep are not forgotten. */
 	arm_and_mark(w, 0, START + 5000 * TICK);
 	for (turns = 0; turns < 20; turns++)
-		timers_turn(&w->timers, START, 64, LOOK);
+		timers_turn(&w->timers, START, 64);
 	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
 	wheel_end(w);
@@ -1080,11 +1089,11 @@ static void mark_leaves_room(struct kunit *test)
 
 	for (i = 0; i < 200; i++)
 		arm_and_mark(w, i, START + 1);
-	while (timers_turn(&w->timers, START, AMPLE, LOOK), timers_next(&w->timers) <= START)
+	while (timers_turn(&w->timers, START, AMPLE), timers_next(&w->timers) <= START)
 		;
 	for (i = 200; i < SLOTS; i++)
 		arm_and_mark(w, i, START + 5000 * TICK);
-	timers_turn(&w->timers, START + TICK, 64, LOOK);
+	timers_turn(&w->timers, START + TICK, 64);
 	KUNIT_EXPECT_GE(test, w->timers.stats.expired, 32ULL);
 	KUNIT_EXPECT_LE(test, w->timers.stats.expired, 64ULL);
 	wheel_end(w);
@@ -1250,7 +1259,7 @@ static void mark_contended(struct kunit *test)
 	contended_turn(test, w, words[1], 1, now);
 	KUNIT_EXPECT_EQ(test, *words[1], U64_MAX);
 	KUNIT_EXPECT_EQ(test, w->timers.stats.unread, 1ULL);
-	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	marks_kick(w, now);
 	KUNIT_EXPECT_EQ(test, w->timers.stats.withdrawn, 1ULL);
 	KUNIT_EXPECT_EQ(test, place_of(w, 2), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, *words[1], 0ULL);

@@ -653,7 +653,7 @@ static u32 verbs_turn(struct bench *b)
 	u64 next;
 
 	while ((next = wheel_next(&b->timers.wheel)) != WHEEL_NEVER)
-		timers_turn(&b->timers, next, U32_MAX, LOOK);
+		timers_turn(&b->timers, next, U32_MAX);
 	return b->timers.stats.unread;
 }
 
@@ -705,7 +705,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 			err |= verbs_move(b, b->order[i], 3ULL << bench_shape.shift);
 		b->now = 3ULL << bench_shape.shift;
 		start = cpu_ns();
-		timers_turn(&b->timers, b->now, U32_MAX, LOOK);
+		timers_turn(&b->timers, b->now, U32_MAX);
 		count(&cost[EXPIRE], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.unread, b->nr);
 		start = cpu_ns();
@@ -715,20 +715,22 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 		/* Expire them one tick after the other, after each was moved through its word. */
 		for (i = 0; i < b->nr; i++)
 			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
+		b->timers.kicks++;
 		start = cpu_ns();
 		for (i = 0; i < b->moves; i++) {
 			u32 slot = (u32)b->ids[b->victim[i]];
 
 			xchg(&verbs_word(b, slot)->deadline_ns, FAR_NS + delay_ns(b->redelay[i]));
 			reconcile(&b->timers, store_at(b->timers.store, slot), verbs_word(b, slot),
-				  b->now, LOOK_AND_WITHDRAW);
+				  b->now);
 		}
+		b->timers.kicks--;
 		count(&cost[KICK], &start, b->moves);
 		for (i = 0; i < b->nr; i++)
 			xchg(&verbs_word(b, (u32)b->ids[i])->deadline_ns, 16 * FAR_NS);
 		start = cpu_ns();
 		while ((b->now = wheel_next(&b->timers.wheel)) < 8 * FAR_NS)
-			timers_turn(&b->timers, b->now, U32_MAX, LOOK);
+			timers_turn(&b->timers, b->now, U32_MAX);
 		count(&cost[LOOKS], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.armed, b->nr);
 		b->now = 8 * FAR_NS;
@@ -774,7 +776,7 @@ static noinline_for_stack bool verbs_check(struct kunit *test, struct bench *b)
 	}
 	while ((next = wheel_next(&b->timers.wheel)) != WHEEL_NEVER) {
 		b->now = next;
-		timers_turn(&b->timers, next, U32_MAX, LOOK);
+		timers_turn(&b->timers, next, U32_MAX);
 		verbs_read(b, next, see_event);
 	}
 	good = !seen.wrong;

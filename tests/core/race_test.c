@@ -150,7 +150,7 @@ static bool turn(bool last)
 	pthread_mutex_lock(&lock);
 	now = now_ns();
 	if (programmed <= now) {
-		timers_turn(&timers, now, BUDGET, LOOK);
+		timers_turn(&timers, now, BUDGET);
 		publish_next(now);
 	}
 	nr = timers_peek(&timers, events, EVENTS, now);
@@ -190,8 +190,9 @@ static void kick(void)
 
 	pthread_mutex_lock(&lock);
 	now = now_ns();
-	timers.slot = 0;
-	timers_turn(&timers, now, ~0U, LOOK_AND_WITHDRAW);
+	timers_begin_kick(&timers);
+	timers_turn(&timers, now, ~0U);
+	timers.kicks--;
 	publish_next(now);
 	pthread_mutex_unlock(&lock);
 	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);

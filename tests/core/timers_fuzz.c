@@ -154,23 +154,15 @@ static u32 state_of(const struct user_timer *u)
 	return u->unread ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
 }
 
-/*
- * Returns true if its mark is set, for a turn, or for a KICK if the summary does not name its
- * line.
- */
-static bool has_mark(const struct run *r, const struct user_timer *u)
+/* Returns true if the next turn will find its mark. */
+static bool is_marked(const struct run *r, const struct user_timer *u)
 {
 	u32 slot = (u32)u->id;
 
 	return header_of(r) && r->flat.touched[slot / STORE_LINE / FLAT_LINES] &&
-	       r->flat.marks[slot / 64] >> slot % 64 & 1;
-}
-
-/* Returns true if the next turn will find its mark. */
-static bool is_marked(const struct run *r, const struct user_timer *u)
-{
-	return has_mark(r, u) && test_bit((u32)u->id >> STORE_LINE_SHIFT,
-					  (unsigned long *)store_summary(store_of(r)));
+	       r->flat.marks[slot / 64] >> slot % 64 & 1 &&
+	       test_bit(slot >> STORE_LINE_SHIFT,
+			(unsigned long *)store_summary(store_of(r)));
 }
 
 /* Returns the end of the present tick. */
@@ -541,19 +533,19 @@ static void do_nonsense(struct run *r)
 	FUZZ_CHECK(memcmp(&op.timer, &before.timer, sizeof(op.timer)), ==, 0);
 }
 
-/* Turns the wheel. @look: as a KICK does it, or the wheel itself. */
-static void turn(struct run *r, unsigned int budget, enum look look)
+/* Turns the wheel, as a KICK does it or by itself. */
+static void turn(struct run *r, unsigned int budget, bool kick)
 {
 	u64 withdrawn = r->t.stats.withdrawn;
 	unsigned int i, stale = 0;
 	u64 next;
 
-	if (look == LOOK_AND_WITHDRAW) {
-		r->t.slot = 0;
+	if (kick) {
+		timers_begin_kick(&r->t);
 		for (i = 0; i < r->timers; i++) {
 			struct user_timer *u = &r->timer[i];
 
-			if (!u->id || !(r->t.kept ? has_mark(r, u) : is_marked(r, u)))
+			if (!u->id || !is_marked(r, u))
 				continue;
 			stale += is_stale(u);
 			u->unread &= !is_stale(u);
@@ -569,7 +561,8 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 		if (budget == AMPLE && !r->t.slot)
 			u->lax = false;
 	}
-	timers_turn(&r->t, r->now, budget, look);
+	timers_turn(&r->t, r->now, budget);
+	r->t.kicks = 0;
 	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
 	next = timers_next(&r->t);
 	r->programmed = timers_publish_next(&r->t, next <= r->now ? 0 : next, r->now);
@@ -586,8 +579,10 @@ static bool look_at(struct run *r, u32 slot)
 {
 	struct timer *e = store_at(store_of(r), slot);
 
+	r->t.kicks = 1;
 	if (e)
-		reconcile(&r->t, e, timer_word(&r->t, e), r->now, LOOK_AND_WITHDRAW);
+		reconcile(&r->t, e, timer_word(&r->t, e), r->now);
+	r->t.kicks = 0;
 	return e;
 }
 
@@ -601,7 +596,7 @@ static bool kick(struct run *r, struct user_timer *u)
 	bool behind;
 
 	if (kind & 0x10)
-		turn(r, AMPLE, LOOK_AND_WITHDRAW);
+		turn(r, AMPLE, true);
 	if (!(kind & 7)) {
 		u32 slot = feed_below(r->f, 65536) << (kind >> 4);
 		struct user_timer *other = slot < store_of(r)->max ? r->of_slot[slot] : NULL;
@@ -673,7 +668,7 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 	if (lazy)
 		return;
 	if (kind & 1) {
-		turn(r, AMPLE, LOOK_AND_WITHDRAW);
+		turn(r, AMPLE, true);
 		FUZZ_CHECK(is_stale(u), ==, false);
 		FUZZ_CHECK(u->lax, ==, false);
 		if (is_armed(u))
@@ -697,7 +692,7 @@ static void run(struct run *r, unsigned int budget)
 {
 	u64 before = touched(r);
 
-	turn(r, budget, LOOK);
+	turn(r, budget, false);
 	FUZZ_CHECK(touched(r) - before, <=, budget + 0ULL);
 }
 
@@ -1005,7 +1000,7 @@ static void operate(struct run *r)
 		do_list(r);
 		break;
 	case 30:
-		turn(r, AMPLE, LOOK_AND_WITHDRAW);
+		turn(r, AMPLE, true);
 		break;
 	case 31:
 		if (op >> 5 == 0)

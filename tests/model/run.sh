@@ -92,7 +92,8 @@ echo 'TAP version 13'
 	finds 'the kernel clears a summary bit after the marks' $one -DSUMMARY_AFTER
 	finds 'a turn that leaves marks asks for no other' $two -DLEFT_BEHIND
 	finds 'a KICK begins where the last sweep ended' $two -DLINES=2 -DKICK_GOES_ON
-	finds 'a KICK misses marks that a turn has kept meanwhile' $kicks -DKEPT_BEHIND
+	finds 'a turn keeps a mark while a KICK is under way' $kicks -DKEPT_MEANWHILE
+	finds 'a KICK does not look for marks that were kept before it' $one -DKEPT_UNNAMED
 	finds 'a turn that leaves an event that was armed over takes its mark' $one -DTAKE_FOR_GOOD
 	finds 'the kernel queues a timer for a word that is parked' $one -DPARK_AS_DEADLINE
 

@@ -44,7 +44,8 @@
  * -DLEFT_BEHIND	with BUDGET: a turn that leaves marks does not ask for another
  * -DTAKE_FOR_GOOD	a turn that leaves an event takes the mark
  * -DKICK_GOES_ON	with BUDGET: a KICK begins where the last sweep ended
- * -DKEPT_BEHIND	with BUDGET: a KICK that goes on misses marks that a turn has kept meanwhile
+ * -DKEPT_MEANWHILE	with BUDGET: a turn keeps the mark of an event while a KICK is under way
+ * -DKEPT_UNNAMED	a KICK does not look for the marks that turns have kept before it
  * -DPARK_AS_DEADLINE	a timer whose word is parked stays on the wheel
  */
 #ifndef SLOTS
@@ -100,7 +101,7 @@ byte place[SLOTS];
 byte at[SLOTS];		/* where a timer is queued */
 bool marked;		/* the budget did not reach all marks */
 byte line;		/* where the sweep goes on */
-bool kept;		/* marks were kept for a KICK, and their lines are not named */
+bool kept;		/* marks were kept for the next KICK, and their lines are not named */
 bool work;		/* the worker is queued */
 byte kick[2];		/* of each user: 1 begins, 2 goes on, 0 is over */
 byte step = QUIET;
@@ -135,6 +136,13 @@ inline check(s) {
 #define has_marks() (summary[0])
 #else
 #define has_marks() (summary[0] || summary[1])
+#endif
+
+/* While a KICK is under way, all turns withdraw events whose timers were armed again. */
+#ifdef KEPT_MEANWHILE
+#define withdraws() (why < 2)
+#else
+#define withdraws() (kick[0] == 2 || kick[1] == 2)
 #endif
 
 #ifdef BUDGET
@@ -236,15 +244,12 @@ end:	do
 		:: else
 		fi;
 		if
-#ifdef KEPT_BEHIND
+#ifndef KEPT_UNNAMED
 		:: kick[why] == 1 && kept ->
-#else
-		:: kept ->
-			line = 0;
-#endif
 			summary[0] = true;
 			summary[LINES - 1] = true;
 			kept = false
+#endif
 		:: else
 		fi;
 		kick[why] = 2
@@ -328,11 +333,8 @@ end:	do
 		if
 		:: place[s] == QUEUED &&
 		   (d == at[s] || (looks != 0 && (d == 0 || d > at[s]))) -> go_back()
-		:: place[s] == READY && (why > 1 || d == 0) ->
-			/*
-			 * Only a KICK withdraws an event whose timer was armed again, so the
-			 * mark stays for it.
-			 */
+		:: place[s] == READY && (!withdraws() || d == 0) ->
+			/* The mark of a timer that was armed again stays for the next KICK. */
 #ifndef TAKE_FOR_GOOD
 			if
 			:: d != 0 && back == MARKS -> mark[s] = true; kept = true
@@ -342,7 +344,6 @@ end:	do
 			go_back()
 		:: place[s] == IDLE && looks != 0 && d == 0 -> go_back()
 		:: else ->
-			/* A KICK withdraws an event whose timer was armed again. */
 			if
 			:: place[s] == READY -> place[s] = IDLE; alive[s]--; over[s] = 0
 			:: else

@@ -122,19 +122,10 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 	drop_lock(&p->lock);
 }
 
-static void turn_now(struct inprocess *p, u64 now, enum look look)
+static void turn_now(struct inprocess *p, u64 now)
 {
-	timers_turn(&p->timers, now, UINT_MAX, look);
+	timers_turn(&p->timers, now, UINT_MAX);
 	p->programmed = timers_publish_next(&p->timers, timers_next(&p->timers), now);
-}
-
-/* Turns the wheel if a turn is due, or if a KICK asks for one. */
-static void turn(struct inprocess *p, u64 now, enum look look)
-{
-	if (look == LOOK && now < p->programmed && now < wheel_next(&p->timers.wheel))
-		return;
-	p->timers.stats.wakeups++;
-	turn_now(p, now, look);
 }
 
 /* The backend */
@@ -161,15 +152,17 @@ static int inprocess_kick(struct twheel *w)
 	u64 now;
 	struct inprocess *p = enter(w, &now);
 
-	p->timers.slot = 0;
-	turn(p, now, LOOK_AND_WITHDRAW);
+	timers_begin_kick(&p->timers);
+	p->timers.stats.wakeups++;
+	turn_now(p, now);
+	p->timers.kicks--;
 	leave(w, p, now);
 	return 0;
 }
 
 /*
- * Turns the wheel for a thread that reads or has waited. If the clock has been set, the timerfd
- * may be readable too early, so it has to be set again.
+ * If a turn is due, turns the wheel for a thread that reads or has waited. If the clock has been
+ * set, the timerfd may be readable too early, so it has to be set again.
  */
 static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
@@ -179,7 +172,10 @@ static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 	if (settable && now < p->set &&
 	    (read(w->cold->fd, &ticks, sizeof(ticks)) > 0 || errno != EAGAIN))
 		p->set = WHEEL_NEVER;
-	turn(p, now, LOOK);
+	if (now < p->programmed && now < wheel_next(&p->timers.wheel))
+		return;
+	p->timers.stats.wakeups++;
+	turn_now(p, now);
 }
 
 static int inprocess_read(struct twheel *w, struct twheel_event *events, unsigned int n)
@@ -303,7 +299,7 @@ static uint64_t inprocess_next(struct twheel *w)
 	struct inprocess *p = enter(w, &now);
 	unsigned int looks = NEXT_LOOKS, level;
 
-	turn_now(p, now, LOOK);
+	turn_now(p, now);
 	/* Other threads may have kept the turn from some marks. */
 	if (!hlist_empty(&p->timers.ready) || p->timers.marked)
 		first = 0;

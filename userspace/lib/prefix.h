@@ -30,6 +30,7 @@
 #define timer_periods		twheel__timer_periods
 #define timer_count_unseen	twheel__timer_count_unseen
 #define reconcile		twheel__reconcile
+#define timers_begin_kick	twheel__timers_begin_kick
 #define timers_take_marks	twheel__timers_take_marks
 #define timers_begin		twheel__timers_begin
 #define timers_check_setup	twheel__timers_check_setup
