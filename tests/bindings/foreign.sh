@@ -9,14 +9,16 @@
 #           tests but three: 399 pass, and 21 of timers and loops with the kernel wheel
 #   glib    Debian's GLib with foreign/glib_timeout.c by LD_PRELOAD, and the tests of GLib, GObject
 #           and GIO that use timeouts: 388 pass, and 48 with the kernel wheel
+#   asio    Debian's Boost.Asio with foreign/asio_timer_queue.hpp in place of its timer queue, and
+#           Boost's tests of timers, with all clocks and with its reactor for select(): 26 pass, and
+#           26 with the kernel wheel
 #   mosquitto, nginx
 #           Debian's source, with foreign/mosquitto_keepalive.c or foreign/nginx_timer.c in place of
 #           its timers, and 2,000 clients of foreign/silent_clients.c, or 200 with the kernel wheel:
 #           the server kicks each silent client, and none early. Comments compare it with the server
 #           as Debian has it
 #
-# The tests of asyncio and of Go's package time are in asyncio.sh and go.sh. Those of Asio have no
-# script, because Debian's mirror has lost the source of asio (404), and libasio-dev has no tests.
+# The tests of asyncio and of Go's package time are in asyncio.sh and go.sh.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -34,10 +36,10 @@ dir=$out
 . "$top/tests/lib/tap.sh"
 export TWHEEL_BACKEND=inprocess
 export -n TWHEEL_CHECKED
-[ $# -gt 0 ] || set -- libuv glib mosquitto nginx
+[ $# -gt 0 ] || set -- libuv glib asio mosquitto nginx
 
-# source_of PACKAGE: unpacks Debian's source into $out/PACKAGE. It uses apt lists of its own,
-# so that this machine's configuration stays as it is.
+# source_of PACKAGE [PATTERN]: unpacks Debian's source, or its files that match, into
+# $out/PACKAGE. It uses apt lists of its own, so that this machine's configuration stays as it is.
 source_of() {
 	local apt=$cache/apt-source options=(-q)
 
@@ -53,7 +55,12 @@ source_of() {
 		apt-get "${options[@]}" --download-only source "$1"
 	fi
 	rm -rf "${out:?}/$1"
-	dpkg-source --no-check -x ./*.dsc "$out/$1"
+	if [ $# -eq 1 ]; then
+		dpkg-source --no-check -x ./*.dsc "$out/$1"
+	else
+		mkdir "$out/$1"
+		tar -xf ./*.orig.tar.* -C "$out/$1" --strip-components=1 --wildcards "$2"
+	fi
 }
 
 # told NAME LOG: prints a line for each test of a log with TAP, except for skipped ones.
@@ -118,8 +125,9 @@ libuv() {
 	check "libuv: unpack the source" source_of libuv1
 	check "libuv: build with libtwheel" build_libuv
 	cd "$out/libuv1"
-	# The tests refuse to run as root unless they are told to.
-	UV_RUN_AS_ROOT=1 timeout 400 build/uv_run_tests_a >"$out/libuv.all.log" 2>&1 || :
+	# The tests refuse to run as root unless they are told to, and each has only five seconds.
+	UV_RUN_AS_ROOT=1 UV_TEST_TIMEOUT_MULTIPLIER=4 timeout 400 build/uv_run_tests_a \
+		>"$out/libuv.all.log" 2>&1 || :
 	# Two of these connect to addresses beyond this machine, and the third expects a
 	# refusal, which root does not get.
 	grep -Ev ' - (tcp_close_while_connecting|tcp_connect_timeout|fs_copyfile)$' "$out/libuv.all.log" \
@@ -198,6 +206,50 @@ mainloop --tap -m slow -p \$test || echo not ok 0 \$test; done" \
 	counts "glib, the kernel's wheel" glib.machine.log 45
 	check "glib: the machine's verdict is PASS" \
 		grep -qx 'twheel-vm: verdict: PASS' glib.machine.log
+}
+
+# program_of_asio NAME SOURCE [OPTION...]: builds Boost's tests for here and for the machine.
+program_of_asio() {
+	g++ -std=c++17 -O1 -g -Wall -Wextra -Werror -I"$out/asio" "${include[@]}" -I"$asio_tests" \
+		"${@:3}" -o "$machine/bin/asio_$1" "$2" "$library" -pthread
+}
+
+# Boost tests only one of the clocks of std::chrono. The same tests fit the others.
+build_asio() {
+	local clock
+
+	mkdir -p "$out/asio/boost/asio/detail" &&
+		cp "$shims/asio_timer_queue.hpp" "$out/asio/boost/asio/detail/timer_queue.hpp" || return
+	for clock in steady high_resolution; do
+		sed "s/system_timer/${clock}_timer/g" "$asio_tests/system_timer.cpp" >"$out/asio/$clock.cpp" &&
+			program_of_asio "$clock" "$out/asio/$clock.cpp" || return
+	done
+	program_of_asio deadline "$asio_tests/deadline_timer.cpp" &&
+		program_of_asio system "$asio_tests/system_timer.cpp" &&
+		program_of_asio select "$asio_tests/system_timer.cpp" -DBOOST_ASIO_DISABLE_EPOLL
+}
+
+# One line. The programs sleep for most of their time, so they run together.
+asio_names='deadline high_resolution select steady system'
+asio_script="cd /tmp; for name in $asio_names; do \
+{ asio_\$name 2>&1 || echo not ok 0 \$name ended with an error; } >\$name.log & done; wait; \
+for name in $asio_names; do sed -E -e \"s/^(.*) passed\$/ok 1 \$name: \\1/\" \
+-e \"s/^(.*) failed\$/not ok 1 \$name: \\1/\" \$name.log; done"
+
+asio() {
+	asio_tests=$out/boost1.74/libs/asio/test
+	need g++ libboost-dev
+	new_machine
+	check "asio: unpack the tests" source_of boost1.74 '*/libs/asio/test'
+	check "asio: build with libtwheel" build_asio
+	PATH=$machine/bin:$PATH timeout 300 sh -c "$asio_script" >"$out/asio.log" 2>&1 || :
+	told asio "$out/asio.log"
+	counts asio "$out/asio.log" 26
+	in_machine asio "$asio_script"
+	told "asio, the kernel's wheel" "$out/asio.machine.log"
+	counts "asio, the kernel's wheel" "$out/asio.machine.log" 26
+	check "asio: the machine's verdict is PASS" \
+		grep -qx 'twheel-vm: verdict: PASS' "$out/asio.machine.log"
 }
 
 # Warnings about the server's own source are not ours to heed.
@@ -286,6 +338,10 @@ for name in "$@"; do
 		libuv
 		;;
 	glib) glib ;;
+	asio)
+		need dpkg-dev
+		asio
+		;;
 	mosquitto | nginx)
 		need dpkg-dev
 		server "$name"
