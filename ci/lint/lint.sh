@@ -271,7 +271,7 @@ document_sizes() {
 		6144 CONTRIBUTING.md
 		6144 CHANGELOG.md
 		6144 doc/install.md
-		1280 doc/hardware.md
+		1024 doc/hardware.md
 		6144 doc/troubleshooting.md
 		17408 doc/design.md
 		13312 doc/testing.md
