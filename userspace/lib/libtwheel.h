@@ -274,7 +274,8 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
  * and buckets are wider the farther away they are (see twheel(7)). For a kernel wheel, the
  * function makes one system call, to find out if an event is unread. If not, the answer is based
- * on the time of the kernel's next turn, which may only move timers to finer buckets.
+ * on the time of the kernel's next turn, in which perhaps no timer expires, but some move to
+ * finer buckets.
  *
  * If another process has just armed a timer, the answer may still ignore it, so if other
  * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
@@ -528,8 +529,8 @@ int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
  * for twheel_fd() wakes up. If another process reads the same wheel, it may consume the
  * wake-up.
  *
- * Return: 0; -ENOSPC or -ENOMEM: there was no room for the timer that the library needs for this,
- * and which it keeps after the first call; -ECHILD.
+ * Return: 0; -ENOSPC or -ENOMEM: there was no room yet for the timer that the library uses for
+ * this; -ECHILD.
  */
 int twheel_wake(struct twheel *wheel);
 

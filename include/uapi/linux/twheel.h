@@ -60,9 +60,9 @@
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI. For CLOCK_REALTIME
  *	leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: maximum number of timers that exist at a time.
- * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. The default is
- *	enough to reach every 64-bit deadline, or fewer if @slot_bits leaves no room for that. If
- *	you ask for more than enough, the wheel gets only as many as it can use.
+ * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. By default, the
+ *	wheel gets enough levels to reach every 64-bit deadline, unless these would exceed 4,096
+ *	buckets. If you ask for more than enough, it gets only as many as it can use.
  * @slot_bits: 4 to 12 (default: 6). Each level has 2^slot_bits buckets, and all levels together
  *	may have at most 4,096.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
@@ -136,8 +136,8 @@ struct twheel_info {
  * @id: the slot in the low 32 bits, and in the high 32 bits a generation that is never 0. REGISTER
  *	returns it. Without %TWHEEL_KEEP or a period, the timer ends when its event is read.
  * @user_data: is returned in each event. REGISTER sets it, and REARM does not change it.
- * @deadline_ns: in: when the timer expires, or the delay until then, where 0 means now. It never
- *	expires if this is ~0 or %TWHEEL_PARKED, or if the time after the delay exceeds 64 bits.
+ * @deadline_ns: in: when the timer expires, or the delay until then, where 0 means now. The timer
+ *	never expires if this is ~0 or %TWHEEL_PARKED, or if now plus the delay exceeds 64 bits.
  *	Out: always absolute, and 0 if the timer is idle.
  * @period_ns: 0, or at least one tick: the timer expires again at deadline + k * period.
  * @slack_ns: how late the timer may be in addition to its tick, to save wake-ups. REARM
