@@ -175,15 +175,24 @@ def rules():
     assert took < 1 + spare() / 1000, took
     for rule in ("MO", "FREQ=HOURLY", "FREQ=DAILY;BYHOUR=25", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
                  "FREQ=DAILY;COUNT=3", "FREQ=DAILY;UNTIL=19700101T000000Z", "RSCALE=HEBREW",
-                 "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=1,2", "FREQ=DAILY;INTERVAL=0"):
+                 "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=1,2", "FREQ=DAILY;INTERVAL=0",
+                 "FREQ=DAILY;BYDAY=2MO", "FREQ=WEEKLY;BYDAY=-1MO", "FREQ=WEEKLY;BYMONTHDAY=1",
+                 "FREQ=MONTHLY;BYYEARDAY=1", "FREQ=DAILY;BYWEEKNO=1", "FREQ=WEEKLY;BYSETPOS=2",
+                 "FREQ=YEARLY;BYWEEKNO=1;BYDAY=1MO"):
         status, answer = put("bad", rrule=rule)
         equal((status, answer["error"].get("field")), (400, "rrule"), (rule, answer))
-    # libical would search 500 years for a day that no month has.
+    # A search for a day that is decades away, or does not exist, takes a moment.
     begin = time.monotonic()
     for rule in ("BYDAY=5MO;BYMONTHDAY=1", "BYDAY=MO;BYSETPOS=6", "BYDAY=-5FR;BYMONTHDAY=29",
                  "BYDAY=5SU;BYMONTH=2;BYMONTHDAY=28", "BYMONTHDAY=1,-1;BYSETPOS=-3"):
         status, answer = put("bad", rrule="FREQ=MONTHLY;" + rule)
         equal((status, answer["error"].get("field")), (400, "rrule"), (rule, answer))
+    leap = "BYMONTH=2;BYMONTHDAY=29;BYDAY=SU"
+    for freq in ("DAILY", "MONTHLY", "YEARLY"):
+        equal(put("rare", rrule=f"FREQ={freq};{leap}")[0] in (200, 201), True)
+        equal(next_of("rare", 1000)[:2], [utc("2032-02-29 00:00:00"), utc("2060-02-29 00:00:00")])
+    equal(put("rare", rrule=f"FREQ=DAILY;{leap};COUNT=10", start="2026-01-01T00:00:00Z")[0], 200)
+    equal(len(next_of("rare", 1000)), 10)
     took = time.monotonic() - begin
     assert took < 1 + spare() / 1000, took
     for rule in ("BYDAY=5MO;BYMONTHDAY=29", "BYDAY=MO;BYSETPOS=5", "BYDAY=-5FR;BYMONTHDAY=1",

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libical finds the days of a rule, and this file finds the times of a day, because libical would
- * search all seconds of 500 years for a day that no month has. Both are wall times, and
- * zone_time() says when the clocks show one of them first. As wall times grow, so do these
- * moments. Therefore the first wall time whose moment has not passed is the next run.
+ * libical parses rules. This file finds the days that they name, because libical needs seconds for
+ * days that are decades apart, and counts BYSETPOS, BYMONTHDAY and BYYEARDAY wrong in some rules.
+ * It also finds the times of a day. All of these are wall times, and zone_time() says when the
+ * clocks show one of them first. As wall times grow, so do these moments. Therefore the first wall
+ * time whose moment has not passed is the next run.
  */
 #include "text/rule.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,12 +21,20 @@
 #define MINUTE	60
 #define HOUR	(60 * MINUTE)
 #define DAY	(24LL * HOUR)
+/* The search for a day ends in 2582. */
+#define LAST_DAY	(223530 * DAY)
+
+/* A day, and its place in the calendar. @weekday is 0 on Sunday, and @yearday 1 on January 1. */
+struct day {
+	int64_t time;
+	int year, month, day, weekday, yearday;
+};
 
 /*
  * @recur: which days
  * @hours, @minutes, @seconds: and when on each: a bit for each value; 0: that of DTSTART
  * @first: DTSTART, as a wall time
- * @base: the day at which libical begins, which may be earlier
+ * @base: its day
  * @count: how many runs it has, until rule_start() has found the last of them; 0: no count
  * @until: no run comes after
  */
@@ -34,7 +42,7 @@ struct rule {
 	struct icalrecurrencetype recur;
 	uint64_t hours, minutes, seconds;
 	int64_t first;
-	int64_t base;
+	struct day base;
 	const struct zone *zone;
 	int count;
 	int64_t until;
@@ -67,74 +75,76 @@ static uint64_t take_list(short *list, size_t size)
 	return bits;
 }
 
-/*
- * True if the rule names day @d of a month of @length days that begins with weekday @first
- * (0: Sunday). Only monthly rules count weekdays within a month.
- */
-static bool names_day(const struct icalrecurrencetype *r, int d, int length, int first)
+static struct day day_at(int64_t time)
 {
-	const short *list = r->by_month_day;
-	bool named = list[0] == ICAL_RECURRENCE_ARRAY_MAX;
+	struct icaltimetype t = from_wall(time);
+
+	return (struct day){
+		.time = time - time % DAY, .year = t.year, .month = t.month, .day = t.day,
+		.weekday = icaltime_day_of_week(t) - 1, .yearday = icaltime_day_of_year(t),
+	};
+}
+
+static void next_day(struct day *d)
+{
+	d->time += DAY;
+	d->weekday = (d->weekday + 1) % 7;
+	d->yearday++;
+	if (++d->day <= icaltime_days_in_month(d->month, d->year))
+		return;
+	d->day = 1;
+	if (++d->month <= 12)
+		return;
+	d->month = 1;
+	d->yearday = 1;
+	d->year++;
+}
+
+static bool is_empty(const short *list)
+{
+	return list[0] == ICAL_RECURRENCE_ARRAY_MAX;
+}
+
+static bool has(const short *list, size_t size, int value)
+{
+	size_t i;
+
+	for (i = 0; i < size && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
+		if (list[i] == value)
+			return true;
+	return false;
+}
+
+/* True if a number in BYDAY counts the weekdays of a month or year. */
+static bool numbers_weekdays(const struct icalrecurrencetype *r)
+{
 	int i;
 
-	for (i = 0; i < ICAL_BY_MONTHDAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
-		named |= list[i] == d || list[i] == d - length - 1;
-	list = r->by_day;
-	if (r->freq != ICAL_MONTHLY_RECURRENCE || list[0] == ICAL_RECURRENCE_ARRAY_MAX)
-		return named;
-	for (i = 0; named && i < ICAL_BY_DAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++) {
-		int position = icalrecurrencetype_day_position(list[i]);
-
-		if ((first + d - 1) % 7 == (int)icalrecurrencetype_day_day_of_week(list[i]) - 1 &&
-		    (!position || position == (d + 6) / 7 || -position == (length - d + 7) / 7))
+	for (i = 0; i < ICAL_BY_DAY_SIZE && r->by_day[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
+		if (icalrecurrencetype_day_position(r->by_day[i]))
 			return true;
-	}
 	return false;
 }
 
-/* Returns how many days a month must have at least for the BYSETPOS. */
-static int days_needed(const struct icalrecurrencetype *r)
+/* Returns what RFC 5545 does not allow with the frequency of a rule, or NULL. */
+static const char *misplaced(const struct icalrecurrencetype *r)
 {
-	int i, least = INT_MAX;
+	bool yearly = r->freq == ICAL_YEARLY_RECURRENCE;
 
-	if (r->freq != ICAL_MONTHLY_RECURRENCE || r->by_set_pos[0] == ICAL_RECURRENCE_ARRAY_MAX)
-		return 1;
-	for (i = 0; i < ICAL_BY_SETPOS_SIZE && r->by_set_pos[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
-		if (abs(r->by_set_pos[i]) < least)
-			least = abs(r->by_set_pos[i]);
-	return least;
-}
-
-/* True unless the rule names days of which no month has any, or too few for its BYSETPOS. */
-static bool has_day(const struct icalrecurrencetype *r)
-{
-	static const unsigned char days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	int needed = days_needed(r), m, length, first, d;
-
-	for (m = 1; m <= 12; m++) {
-		const short *list = r->by_month;
-		bool named = list[0] == ICAL_RECURRENCE_ARRAY_MAX;
-		int i;
-
-		for (i = 0; i < ICAL_BY_MONTH_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++)
-			named |= list[i] == m;
-		if (!named)
-			continue;
-		for (length = m == 2 ? 28 : days[m - 1]; length <= days[m - 1]; length++)
-			for (first = 0; first < 7; first++) {
-				int left = needed;
-
-				for (d = 1; d <= length; d++)
-					if (names_day(r, d, length, first) && !--left)
-						return true;
-			}
-	}
-	return false;
+	if (!yearly && (!is_empty(r->by_year_day) || !is_empty(r->by_week_no)))
+		return "BYYEARDAY and BYWEEKNO need FREQ=YEARLY";
+	if (r->freq == ICAL_WEEKLY_RECURRENCE && !is_empty(r->by_month_day))
+		return "BYMONTHDAY cannot be used with FREQ=WEEKLY";
+	if (!numbers_weekdays(r) || r->freq == ICAL_MONTHLY_RECURRENCE)
+		return NULL;
+	return !yearly ? "a number in BYDAY needs FREQ=MONTHLY or YEARLY" :
+		!is_empty(r->by_week_no) ? "a number in BYDAY cannot be used with BYWEEKNO" : NULL;
 }
 
 const char *rule_parse(const char *text, struct rule **rule)
 {
 	struct rule r = { .count = 0 };
+	const char *why;
 
 	*rule = NULL;
 	/* libical knows other calendars, in which a month can be a leap month. */
@@ -155,11 +165,12 @@ const char *rule_parse(const char *text, struct rule **rule)
 	r.seconds = take_list(r.recur.by_second, ICAL_BY_SECOND_SIZE);
 	if (r.hours >> 24 || r.minutes >> 60 || r.seconds >> 60)
 		return "BYHOUR is above 23, or BYMINUTE or BYSECOND above 59";
-	if (r.recur.by_set_pos[0] != ICAL_RECURRENCE_ARRAY_MAX &&
+	if (!is_empty(r.recur.by_set_pos) &&
 	    (many(r.hours) || many(r.minutes) || many(r.seconds)))
 		return "BYSETPOS needs a single time of the day: one BYHOUR and one BYMINUTE";
-	if (!has_day(&r.recur))
-		return "no month has that day";
+	why = misplaced(&r.recur);
+	if (why)
+		return why;
 	r.count = r.recur.count;
 	r.recur.count = 0;
 	*rule = malloc(sizeof(r));
@@ -169,24 +180,184 @@ const char *rule_parse(const char *text, struct rule **rule)
 	return NULL;
 }
 
-/*
- * Returns the first day of a weekly rule in the week of @day. Otherwise libical, which counts from
- * Sunday, would take some days of DTSTART's week for days of the week before.
- */
-static int64_t first_of_week(const struct rule *rule, int64_t day)
+static int first_of_week(const struct rule *r)
 {
-	int from = rule->recur.week_start, behind = 7, i;
-	const short *list = rule->recur.by_day;
+	return (int)r->recur.week_start - 1;
+}
 
-	if (list[0] == ICAL_RECURRENCE_ARRAY_MAX)
-		return day;
-	for (i = 0; i < ICAL_BY_DAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++) {
-		int of = icalrecurrencetype_day_day_of_week(list[i]);
-
-		if ((of - from + 7) % 7 < behind)
-			behind = (of - from + 7) % 7;
+/* Returns how many days of the period have passed before @d: of its week, month or year. */
+static int days_before(const struct rule *r, const struct day *d)
+{
+	switch (r->recur.freq) {
+	case ICAL_YEARLY_RECURRENCE:
+		return d->yearday - 1;
+	case ICAL_MONTHLY_RECURRENCE:
+		return d->day - 1;
+	case ICAL_WEEKLY_RECURRENCE:
+		return (d->weekday - first_of_week(r) + 7) % 7;
+	default:
+		return 0;
 	}
-	return day + (behind - (icaltime_day_of_week(from_wall(day)) - from + 7) % 7) * DAY;
+}
+
+/* Returns how many periods lie between that of DTSTART and that of @d. */
+static int64_t periods_before(const struct rule *r, const struct day *d)
+{
+	const struct day *base = &r->base;
+
+	switch (r->recur.freq) {
+	case ICAL_YEARLY_RECURRENCE:
+		return d->year - base->year;
+	case ICAL_MONTHLY_RECURRENCE:
+		return (d->year - base->year) * 12 + d->month - base->month;
+	case ICAL_WEEKLY_RECURRENCE:
+		return ((d->time - base->time) / DAY - days_before(r, d) + days_before(r, base)) / 7;
+	default:
+		return (d->time - base->time) / DAY;
+	}
+}
+
+/* True if a list is empty or contains @n, or its place as counted from the end of @count elements. */
+static bool has_place(const short *list, size_t size, int n, int count)
+{
+	return is_empty(list) || has(list, size, n) || has(list, size, n - count - 1);
+}
+
+/* True if BYWEEKNO does not exclude the day. A week belongs to the year of its fourth day. */
+static bool names_week(const struct rule *r, const struct day *d)
+{
+	int fourth = d->yearday - (d->weekday - first_of_week(r) + 7) % 7 + 3;
+	int length = icaltime_days_in_year(d->year), week;
+
+	if (fourth > length) {
+		fourth -= length;
+		length = icaltime_days_in_year(d->year + 1);
+	} else if (fourth < 1) {
+		length = icaltime_days_in_year(d->year - 1);
+		fourth += length;
+	}
+	week = (fourth + 6) / 7;
+	return has_place(r->recur.by_week_no, ICAL_BY_WEEKNO_SIZE, week,
+			 week + (length - fourth) / 7);
+}
+
+/* True if BYDAY does not exclude the day, which is the @n-th of @length days of a month or year. */
+static bool names_weekday(const struct rule *r, const struct day *d, int n, int length)
+{
+	const short *list = r->recur.by_day;
+	int i;
+
+	for (i = 0; i < ICAL_BY_DAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++) {
+		int position = icalrecurrencetype_day_position(list[i]);
+
+		if ((int)icalrecurrencetype_day_day_of_week(list[i]) - 1 == d->weekday &&
+		    (!position || position == (n + 6) / 7 || -position == (length - n + 7) / 7))
+			return true;
+	}
+	return !i;
+}
+
+/* True if the day has what the rule takes from DTSTART, because it does not name days itself. */
+static bool names_base(const struct rule *r, const struct day *d)
+{
+	const struct icalrecurrencetype *c = &r->recur;
+
+	if (!is_empty(c->by_day) || !is_empty(c->by_month_day) || !is_empty(c->by_year_day))
+		return true;
+	if (c->freq == ICAL_WEEKLY_RECURRENCE || !is_empty(c->by_week_no))
+		return d->weekday == r->base.weekday;
+	if (c->freq == ICAL_DAILY_RECURRENCE)
+		return true;
+	return d->day == r->base.day && (c->freq == ICAL_MONTHLY_RECURRENCE ||
+		!is_empty(c->by_month) || d->month == r->base.month);
+}
+
+/* True if the rule names the day, apart from its INTERVAL and BYSETPOS. */
+static bool names(const struct rule *r, const struct day *d)
+{
+	const struct icalrecurrencetype *c = &r->recur;
+	int month, year;
+
+	if (!is_empty(c->by_month) && !has(c->by_month, ICAL_BY_MONTH_SIZE, d->month))
+		return false;
+	month = icaltime_days_in_month(d->month, d->year);
+	year = icaltime_days_in_year(d->year);
+	if (!has_place(c->by_month_day, ICAL_BY_MONTHDAY_SIZE, d->day, month) ||
+	    !has_place(c->by_year_day, ICAL_BY_YEARDAY_SIZE, d->yearday, year) ||
+	    !names_base(r, d) || (!is_empty(c->by_week_no) && !names_week(r, d)))
+		return false;
+	return c->freq == ICAL_YEARLY_RECURRENCE && is_empty(c->by_month) ?
+		names_weekday(r, d, d->yearday, year) : names_weekday(r, d, d->day, month);
+}
+
+/*
+ * The days of a rule, one after another.
+ *
+ * @next: the next day that is looked at
+ * @period: the one whose days were counted last, for BYSETPOS
+ * @count: the days that the rule names in it
+ * @place: how many of them came before @next
+ */
+struct days {
+	const struct rule *rule;
+	struct day next;
+	int64_t period;
+	int count, place;
+};
+
+/* Begins with @from or a later day, but not before DTSTART. */
+static struct days days_from(const struct rule *r, int64_t from)
+{
+	return (struct days){
+		.rule = r, .next = from > r->base.time ? day_at(from) : r->base, .period = -1,
+	};
+}
+
+static void count_period(struct days *s)
+{
+	const struct rule *r = s->rule;
+	int before = days_before(r, &s->next);
+	struct day other = before ? day_at(s->next.time - before * DAY) : s->next;
+
+	s->count = 0;
+	s->place = 0;
+	do {
+		bool named = names(r, &other);
+
+		s->count += named;
+		s->place += named && other.time < s->next.time;
+		next_day(&other);
+	} while (days_before(r, &other));
+}
+
+/* True if BYSETPOS does not exclude the next day, which the rule names. */
+static bool is_in_place(struct days *s, int64_t period)
+{
+	const short *list = s->rule->recur.by_set_pos;
+
+	if (is_empty(list))
+		return true;
+	if (s->period != period)
+		count_period(s);
+	s->period = period;
+	s->place++;
+	return has_place(list, ICAL_BY_SETPOS_SIZE, s->place, s->count);
+}
+
+/* Return: false if there are no more days. */
+static bool days_next(struct days *s, int64_t *day)
+{
+	const struct rule *r = s->rule;
+	bool found = false;
+
+	for (; !found && s->next.time < LAST_DAY; next_day(&s->next)) {
+		int64_t period = periods_before(r, &s->next);
+
+		found = !(period % r->recur.interval) && names(r, &s->next) &&
+			is_in_place(s, period);
+		*day = s->next.time;
+	}
+	return found;
 }
 
 /* Finds the first time of a day that is @time or later. Return: false if there is none. */
@@ -220,22 +391,16 @@ static int64_t begin_day(const struct rule *r, int64_t day)
 /* Return: when the last run of a COUNT is, or RULE_NEVER if it has fewer runs. */
 static int64_t last_counted(const struct rule *r)
 {
-	icalrecur_iterator *i = icalrecur_iterator_new(r->recur, from_wall(r->base));
-	int64_t last = 0;
+	int64_t last = 0, day;
+	struct days days = days_from(r, 0);
 	int left = r->count;
 
-	if (!i)
-		return RULE_NEVER;
-	while (left) {
-		struct icaltimetype t = icalrecur_iterator_next(i);
-		int64_t day = icaltime_as_timet(t), time = begin_day(r, day);
+	while (left && days_next(&days, &day)) {
+		int64_t time = begin_day(r, day);
 
-		if (icaltime_is_null_time(t))
-			break;
 		for (; left && next_of_day(r, &time); time++, left--)
 			last = day + time;
 	}
-	icalrecur_iterator_free(i);
 	return left ? RULE_NEVER : zone_time(r->zone, last);
 }
 
@@ -247,9 +412,7 @@ const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start
 		return "COUNT counts from \"start\", which is missing";
 	rule->zone = zone;
 	rule->first = start ? zone_wall(zone, start) : 0;
-	rule->base = rule->first - rule->first % DAY;
-	if (rule->recur.freq == ICAL_WEEKLY_RECURRENCE)
-		rule->base = first_of_week(rule, rule->base);
+	rule->base = day_at(rule->first);
 	if (!rule->hours)
 		rule->hours = 1ULL << rule->first % DAY / HOUR;
 	if (!rule->minutes)
@@ -298,30 +461,11 @@ static int64_t run_of_day(const struct rule *r, int64_t day, int64_t after)
 
 int64_t rule_next(const struct rule *rule, int64_t after)
 {
-	int64_t wall = zone_wall(rule->zone, after), time = RULE_NEVER, base = rule->base;
-	int64_t weeks = rule->recur.interval * 7 * DAY;
-	bool weekly = rule->recur.freq == ICAL_WEEKLY_RECURRENCE;
-	bool skips = wall - wall % DAY > base;
-	icalrecur_iterator *i;
+	int64_t wall = zone_wall(rule->zone, after), time = RULE_NEVER, day;
+	struct days days = days_from(rule, wall - wall % DAY);
 
-	/*
-	 * icalrecur_iterator_set_start() would not choose the week that INTERVAL and WKST require.
-	 */
-	if (skips && weekly)
-		base += (wall - base) / weeks * weeks;
-	i = icalrecur_iterator_new(rule->recur, from_wall(base));
-	if (!i)
-		return RULE_NEVER;
-	if (skips && !weekly)
-		icalrecur_iterator_set_start(i, from_wall(wall - wall % DAY));
-	while (time == RULE_NEVER) {
-		struct icaltimetype t = icalrecur_iterator_next(i);
-
-		if (icaltime_is_null_time(t))
-			break;
-		time = run_of_day(rule, icaltime_as_timet(t), after);
-	}
-	icalrecur_iterator_free(i);
+	while (time == RULE_NEVER && days_next(&days, &day))
+		time = run_of_day(rule, day, after);
 	return time <= rule->until ? time : RULE_NEVER;
 }
 
