@@ -1931,6 +1931,7 @@ def stop_delay():
     status, head, _ = kept.raw("POST", f"{q}/reserve", {"wait": "20s"})
     equal((status, head["Connection"], head["Retry-After"]), (503, "close", "1"))
     assert unready(d.client()) == "twheeld is stopping"
+    equal(d.client().call("GET", "/readyz")[1]["error"]["code"], "stopping")
     equal(d.client().call("PUT", f"{q}/tasks/x", {"in": "1h"})[0], 201)
     socket.create_connection(("127.0.0.1", port), 1).close()
     equal(d.process.wait(timeout=10), 0)

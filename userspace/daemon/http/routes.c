@@ -111,7 +111,8 @@ static void probe_ready(struct request *r)
 	const char *why = work_not_ready(r->daemon);
 
 	if (why)
-		request_error(r, 503, "store_down", NULL, "%s", why);
+		request_error(r, 503, r->daemon->leaving ? "stopping" : "store_down", NULL, "%s",
+			      why);
 	else
 		request_answer(r, 200, json_pack("{s:s}", "status", "ready"));
 }
