@@ -211,13 +211,14 @@ static int64_t periods_before(const struct rule *r, const struct day *d)
 	case ICAL_MONTHLY_RECURRENCE:
 		return (d->year - base->year) * 12 + d->month - base->month;
 	case ICAL_WEEKLY_RECURRENCE:
-		return ((d->time - base->time) / DAY - days_before(r, d) + days_before(r, base)) / 7;
+		return ((d->time - base->time) / DAY - days_before(r, d) +
+			days_before(r, base)) / 7;
 	default:
 		return (d->time - base->time) / DAY;
 	}
 }
 
-/* True if a list is empty or contains @n, or its place as counted from the end of @count elements. */
+/* True if a list is empty, or contains @n, or its place as counted from the end of @count. */
 static bool has_place(const short *list, size_t size, int n, int count)
 {
 	return is_empty(list) || has(list, size, n) || has(list, size, n - count - 1);
@@ -241,7 +242,7 @@ static bool names_week(const struct rule *r, const struct day *d)
 			 week + (length - fourth) / 7);
 }
 
-/* True if BYDAY does not exclude the day, which is the @n-th of @length days of a month or year. */
+/* True if BYDAY does not exclude the day, which is the @n-th of a month or year of @length days. */
 static bool names_weekday(const struct rule *r, const struct day *d, int n, int length)
 {
 	const short *list = r->recur.by_day;
