@@ -40,7 +40,7 @@ import twheel.TwheelTimer;
 /** The behavior that HashedWheelTimer and TwheelTimer share. */
 @RunWith(Parameterized.class)
 public class TimerTest {
-    private static final long PATIENCE = 60;
+    private static final long TIMEOUT_SECONDS = 60;
     private static final TimerTask NOTHING = timeout -> {};
 
     @Parameters(name = "{0}")
@@ -90,11 +90,11 @@ public class TimerTest {
     }
 
     private static void await(CountDownLatch latch) throws InterruptedException {
-        assertTrue("too late", latch.await(PATIENCE, TimeUnit.SECONDS));
+        assertTrue("too late", latch.await(TIMEOUT_SECONDS, TimeUnit.SECONDS));
     }
 
     private void awaitPending(long wanted) throws InterruptedException {
-        for (int i = 0; i < PATIENCE * 100 && pending.applyAsLong(timer) != wanted; i++) {
+        for (int i = 0; i < TIMEOUT_SECONDS * 100 && pending.applyAsLong(timer) != wanted; i++) {
             Thread.sleep(10);
         }
         assertEquals(wanted, pending.applyAsLong(timer));
@@ -125,7 +125,7 @@ public class TimerTest {
         Timeout timeout = timer(0).newTimeout(task, 1, TimeUnit.MILLISECONDS);
         assertSame(timer, timeout.timer());
         assertSame(task, timeout.task());
-        assertSame(timeout, seen.poll(PATIENCE, TimeUnit.SECONDS));
+        assertSame(timeout, seen.poll(TIMEOUT_SECONDS, TimeUnit.SECONDS));
         assertNotNull(timeout.toString());
     }
 
@@ -185,7 +185,7 @@ public class TimerTest {
                 t -> {
                     running.countDown();
                     try {
-                        TimeUnit.SECONDS.sleep(PATIENCE);
+                        TimeUnit.SECONDS.sleep(TIMEOUT_SECONDS);
                     } catch (InterruptedException e) {
                         interrupted.countDown();
                     }
@@ -219,7 +219,7 @@ public class TimerTest {
                 },
                 1,
                 TimeUnit.MILLISECONDS);
-        assertNotNull(thrown.poll(PATIENCE, TimeUnit.SECONDS));
+        assertNotNull(thrown.poll(TIMEOUT_SECONDS, TimeUnit.SECONDS));
     }
 
     @Test
@@ -236,7 +236,7 @@ public class TimerTest {
                     TimeUnit.NANOSECONDS);
         }
         for (int i = 0; i < count; i++) {
-            Long late = lateness.poll(PATIENCE, TimeUnit.SECONDS);
+            Long late = lateness.poll(TIMEOUT_SECONDS, TimeUnit.SECONDS);
             assertNotNull(late);
             // Netty's clock starts a little after begin.
             assertTrue(late + " ns late", late >= 0);
@@ -314,7 +314,7 @@ public class TimerTest {
                 assertThrows(
                         RejectedExecutionException.class,
                         () -> timer.newTimeout(NOTHING, 1, TimeUnit.HOURS));
-        assertTrue(full.getMessage(), full.getMessage().contains("at most 100 timeouts"));
+        assertTrue(full.getMessage(), full.getMessage().contains("at most 99 timeouts"));
         assertEquals(99, pending.applyAsLong(timer));
     }
 

@@ -36,10 +36,12 @@ static void reject(JNIEnv *env, struct twheel *w, int err)
 	struct twheel_info info;
 	char message[160];
 
+	/* If the module has chosen max_timers, this includes the timer of twheel_wake(). */
 	if (err == -ENOSPC && !twheel_info(w, &info))
 		snprintf(message, sizeof(message),
 			 "No space in the wheel: it holds at most %u timeouts, and fewer if the "
-			 "wheels of its user reach max_bytes_per_user", info.max_timers);
+			 "wheels of its user reach max_bytes_per_user",
+			 info.max_timers - (info.max_timers != MAX_TIMERS));
 	else
 		snprintf(message, sizeof(message), "%s", strerror(-err));
 	throw(env, "java/util/concurrent/RejectedExecutionException", message);
