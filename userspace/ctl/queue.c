@@ -196,7 +196,8 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 			break;
 		case OPT_CONCURRENCY:
 			if (!set_none(verb, settings, "concurrency"))
-				set_count(verb, settings, "concurrency", "--concurrency", LIMIT_MAX);
+				set_count(verb, settings, "concurrency", "--concurrency",
+					  LIMIT_MAX);
 			break;
 		case OPT_WEIGHT:
 			set_count(verb, settings, "weight", "--weight", 100);

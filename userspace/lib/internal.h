@@ -95,12 +95,12 @@ struct lock {
 };
 
 /*
- * How long a thread spins before it sleeps for a lock, and the maximum between two series of looks,
- * in pause instructions; and the looks of a series. In all, this takes some 20 to 100 us, which is
- * about what a sleep and a wake-up cost. The time between two series doubles, so that a thread can
- * perform many operations before another gets the lock. If they alternated, each operation would
- * move the wheel from one processor's cache to the other's. A thread that uses the lock all the time
- * releases it only for moments, which a single look would miss.
+ * How long a thread spins before it sleeps for a lock, and the maximum between two series of
+ * looks, in pause instructions; and the looks of a series. In all, this takes some 20 to 100 us,
+ * which is about what a sleep and a wake-up cost. The time between two series doubles, so that a
+ * thread can perform many operations before another gets the lock. If they alternated, each
+ * operation would move the wheel from one processor's cache to the other's. A thread that uses
+ * the lock all the time releases it only for moments, which a single look would miss.
  */
 #define PAUSES		2048U
 #define LONGEST_PAUSE	512U
