@@ -28,7 +28,7 @@
  *
  * Return: false if user space has changed the word at each try.
  */
-static bool change_bits(u64 *word, u64 clear, u64 set)
+static bool marks_change(u64 *word, u64 clear, u64 set)
 {
 	u64 seen = READ_ONCE(*word);
 	unsigned int tries;
@@ -44,9 +44,9 @@ static bool change_bits(u64 *word, u64 clear, u64 set)
 }
 
 /* Sets bits, or all of the word if user space keeps changing it, because more looks do no harm. */
-static void set_bits(u64 *word, u64 bits)
+static void marks_set(u64 *word, u64 bits)
 {
-	if (!change_bits(word, 0, bits))
+	if (!marks_change(word, 0, bits))
 		WRITE_ONCE(*word, ~0ULL);
 }
 
@@ -96,7 +96,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 		u64 taken = first_bits(ahead, budget);
 
 		/* Clear the marks before the looks, so that a mark that is set later stays. */
-		if (taken && !change_bits(&marks[i], taken, 0))
+		if (taken && !marks_change(&marks[i], taken, 0))
 			taken = 0;
 		left |= taken != bits;
 		if (taken != ahead) {
@@ -108,13 +108,13 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			struct timer *e = store_at(t->store, first + bit);
 
 			if (e && !settle(t, e, now)) {
-				set_bits(&marks[i], 1ULL << bit);
+				marks_set(&marks[i], 1ULL << bit);
 				t->kept = true;
 			}
 		}
 	}
 	if (left)
-		set_bits(&store_summary(t->store)[line / 64], 1ULL << line % 64);
+		marks_set(&store_summary(t->store)[line / 64], 1ULL << line % 64);
 	return t->marked ? 0 : budget;
 }
 
@@ -166,7 +166,7 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget)
 			continue;
 		}
 		/* A full barrier: the marks of the line are read after it. */
-		if (!budget || !change_bits(summary, 1ULL << line % 64, 0)) {
+		if (!budget || !marks_change(summary, 1ULL << line % 64, 0)) {
 			t->marked = true;
 			return 0;
 		}
