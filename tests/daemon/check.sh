@@ -110,7 +110,7 @@ part_calendars() {
 	quietly cc -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -DHAVE_LIBICAL -I"$daemon" \
 		-o "$out/rule_lines" "$tests/unit/rule_lines.c" "$daemon/text/rule.c" \
 		"$daemon/ground/zone.c" $(pkg-config --cflags --libs glib-2.0 libical)
-	"$tests/rule_test.py" "$out/rule_lines" $((number / 25)) || status=$?
+	"$tests/rule_test.py" "$out/rule_lines" $((number / 10)) || status=$?
 	return "$status"
 }
 
