@@ -14,7 +14,7 @@
 #define LINE_LEN	1024
 /* Maximum number of different lines of one level that log_often() prints in a second. */
 #define LINES_PER_SEC	10
-/* How long a line that is repeated is only counted. */
+/* How long a line that comes again is counted instead of printed. */
 #define REPEAT_SECONDS	60
 /* How many different lines log_often() remembers for a minute. */
 #define KNOWN_LINES	32
