@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# packaging/upstream/check.sh [--full] [newest | 6.12]: checks the upstream series against that
-# kernel source. Prints TAP.
+# packaging/upstream/check.sh [--full] [newest | 6.12 [BUILD...]]: checks the upstream series against
+# that kernel source. Prints TAP.
 #
 # It generates the series, applies it with git am, runs checkpatch on it, and builds the driver's
 # directory after each patch with W=1 and sparse, but not the kernel. With --full, it builds for
 # five architectures and more configurations, builds the manual's page, and runs the KUnit suites
-# and the selftests in user-mode Linux.
+# and the selftests in user-mode Linux. BUILD, such as arm64-module or um-user, replaces the list of
+# builds.
 #
 # The tree and the builds stay in the cache, which one checkout at a time can use.
 
@@ -90,6 +91,11 @@ checked() {
 leftovers() {
 	grep -nE '^\+.*(\bG[0-9]+\b|\btwheel\([1-9]\)|libtwheel|twheelctl|[ "(](ci|bench|vm)/)' \
 		"$patches"/000[1-9]*.patch || true
+}
+
+# Prints the lines of the cover letter that are too wide, or beyond two screens of 50 lines.
+letter() {
+	awk '/^== 1/ { exit } NR > 3 && (length > 75 || NR > 103 && NF)' "$top/packaging/upstream/series.txt"
 }
 
 # variant NAME: prints the symbols of a variant of the configuration. All variants include $common.
@@ -187,8 +193,8 @@ built() {
 			objects+=("$driver/${file%.c}.o")
 		done
 	fi
-	cp "$out/config" "$out/.config"
-	quietly make_in "$1" olddefconfig || return
+	# The build reads the configuration anew if it or a Kconfig file has changed.
+	cmp -s "$out/config" "$out/.config" || cp "$out/config" "$out/.config"
 	rm -rf "${out:?}/$driver"
 	make_in "$1" W=1 C=1 CHECK="$dir/sparse" "-j$(nproc)" \
 		"${objects[@]}" 2>&1 | { grep -vE "$foreign" || true; }
@@ -216,12 +222,12 @@ at() {
 bisectable() {
 	local patch
 
-	git_in_tree checkout -qf series
 	silent "$1: configuration" configure "$1"
 	for patch in 2 3 4; do
 		at $patch
 		silent "$1, patch $patch: W=1 and sparse" built "$1" all
 	done
+	git_in_tree checkout -qf series
 	silent "$1: names of global symbols" prefixed "$1"
 }
 
@@ -253,8 +259,10 @@ user_mode() {
 	make_in um-user "-j$(nproc)" linux modules headers
 }
 
+# allnoconfig turns off the option that makes the kernel run the suites at boot.
 suites() {
-	"$tree/tools/testing/kunit/kunit.py" exec --build_dir="$work/um-user" --timeout 1200 'twheel*'
+	"$tree/tools/testing/kunit/kunit.py" exec --build_dir="$work/um-user" --timeout 1200 \
+		--kernel_args=kunit.autorun=1 'twheel*'
 }
 
 # Runs the selftests in that kernel, which is killed if it does not power off in time.
@@ -292,25 +300,34 @@ selftests() {
 
 silent "make upstream, for $name" "$top/packaging/upstream/series.py" "$source" "$patches"
 silent "no patch names something that only this tree has" leftovers
+silent "the cover letter fits two screens" letter
 check "git am" applies
 for patch in "$patches"/000[1-9]*.patch; do
 	silent "checkpatch --strict: ${patch##*/}" checked "$patch"
 done
-bisectable x86-module
+builds=(x86-module)
 if [ -n "$full" ]; then
 	need binutils-powerpc64-linux-gnu busybox-static cpio gcc-aarch64-linux-gnu gcc-powerpc64-linux-gnu \
 		gcc-riscv64-linux-gnu gcc-s390x-linux-gnu python3-sphinx
-	for arch in arm64 s390 riscv powerpc; do
-		bisectable $arch-module
-	done
-	for it in {x86,arm64,s390,riscv,powerpc}-builtin x86-{suites,bare,rt,compat,debug} arm64-rt; do
+	silent "the page, without a warning" page
+	builds+=(um-user {arm64,s390,riscv,powerpc}-module {x86,arm64,s390,riscv,powerpc}-builtin)
+	builds+=(x86-{suites,bare,rt,compat,debug} arm64-rt)
+fi
+[ $# -lt 2 ] || builds=("${@:2}")
+for it in "${builds[@]}"; do
+	case $it in
+	um-user)
+		check "user-mode Linux: build" user_mode
+		check "kunit.py" suites
+		check "selftests in user-mode Linux" selftests
+		;;
+	*-module)
+		bisectable "$it"
+		;;
+	*)
 		silent "$it: configuration" configure "$it"
 		silent "$it: W=1 and sparse" built "$it"
-	done
-	git_in_tree checkout -qf series
-	silent "the page, without a warning" page
-	check "user-mode Linux: build" user_mode
-	check "kunit.py" suites
-	check "selftests in user-mode Linux" selftests
-fi
+		;;
+	esac
+done
 done_testing
