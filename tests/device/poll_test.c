@@ -407,7 +407,7 @@ static void fdinfo_value(int fd, const char *key, char value[1024])
 	size_t len = strlen(key);
 	FILE *f;
 
-	strcpy(value, "?");
+	memcpy(value, "?", 2);
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	f = fopen(path, "re");
 	if (!f)
@@ -415,8 +415,8 @@ static void fdinfo_value(int fd, const char *key, char value[1024])
 	while (fgets(line, sizeof(line), f)) {
 		if (strncmp(line, key, len) || strncmp(line + len, ":\t", 2))
 			continue;
-		strcpy(value, line + len + 2);
-		value[strcspn(value, "\n")] = 0;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, 1024, "%s", line + len + 2);
 	}
 	fclose(f);
 }
