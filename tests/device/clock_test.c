@@ -74,7 +74,7 @@ TEST_F(set, forward)
 	/* Timers that are armed afterwards go by the clock as it is then. */
 	start = now(variant->clock);
 	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 3);
-	EXPECT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, ev, 4, TIMEOUT_MS));
 	EXPECT_EQ(3, ev[0].user_data);
 	EXPECT_GE(ev[0].deadline_ns, start + 20 * NS_PER_MS);
 }
@@ -102,7 +102,7 @@ TEST_F(set, years)
 		EXPECT_FALSE(readable(self->fd, 1));
 		near = now(variant->clock) + 60 * NS_PER_MS;
 		add(_metadata, self->fd, near, TWHEEL_ABSTIME, i);
-		ASSERT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, ev, 4, TIMEOUT_MS));
 		EXPECT_EQ(i, ev[0].user_data);
 		EXPECT_EQ(near, ev[0].deadline_ns);
 		EXPECT_GE(now(variant->clock), ev[0].expired_ns);
@@ -151,7 +151,7 @@ TEST_F(set, backward_armed_after)
 
 	/* The wheel is not idle before the clock is set. */
 	add(_metadata, self->fd, 5 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(1, take(self->fd, ev, 8, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, ev, 8, TIMEOUT_MS));
 	add(_metadata, self->fd, now(variant->clock) + 90 * MINUTE, TWHEEL_ABSTIME, 100);
 	step(_metadata, -60LL * MINUTE);
 	start = now(variant->clock);
@@ -160,7 +160,7 @@ TEST_F(set, backward_armed_after)
 		    next_random(&seed) % (100 * NS_PER_MS), TWHEEL_ABSTIME, i);
 	add(_metadata, self->fd, 200 * NS_PER_MS, 0, 6);
 	EXPECT_EQ(7, collect(self->fd, ev, 7));
-	EXPECT_LT(now(variant->clock), start + PATIENCE_MS * NS_PER_MS);
+	EXPECT_LT(now(variant->clock), start + TIMEOUT_MS * NS_PER_MS);
 	for (i = 0; i < 7; i++) {
 		EXPECT_LT(ev[i].user_data, 100);
 		EXPECT_GE(ev[i].deadline_ns, start + 50 * NS_PER_MS);
@@ -221,11 +221,11 @@ TEST_F(set, periodic)
 	__u64 id;
 
 	id = add_periodic(_metadata, self->fd, deadline, period, TWHEEL_ABSTIME);
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	step(_metadata, 60 * MINUTE);
 	if (!variant->moves)
 		return;
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(deadline + period, ev.deadline_ns);
 	EXPECT_GE(ev.expirations, 7199);
 	step(_metadata, -60LL * MINUTE);
@@ -308,7 +308,7 @@ TEST_F(moved, backward_in_softirq)
 			EXPECT_LE(stats(_metadata, fds[i]).wakeups - before[i], WAKEUPS_MAX);
 		step(_metadata, 2LL * NS_PER_SEC);
 		for (i = 0; i < WHEELS; i++)
-			EXPECT_EQ(1, take(fds[i], &ev, 1, PATIENCE_MS));
+			EXPECT_EQ(1, take(fds[i], &ev, 1, TIMEOUT_MS));
 	}
 	for (i = 0; i < WHEELS; i++)
 		close(fds[i]);
@@ -323,7 +323,7 @@ TEST_F(moved, wakes_sleeper)
 	add(_metadata, self->fd, now(variant->clock) + 30 * MINUTE, TWHEEL_ABSTIME, 0);
 	pid = fork_child(_metadata);
 	if (!pid)
-		_exit(readable(self->fd, PATIENCE_MS) ? 0 : 1);
+		_exit(readable(self->fd, TIMEOUT_MS) ? 0 : 1);
 	sleep_ms(30);
 	step(_metadata, 60 * MINUTE);
 	EXPECT_EQ(0, status_of(pid));
@@ -415,17 +415,17 @@ static void check_words(struct __test_metadata *_metadata, int fd, int clock, lo
 	deadline += 50 * NS_PER_MS;
 	EXPECT_NE(0, arm(&t, timer.id, deadline));
 	EXPECT_EQ(0, t.kicks);
-	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	EXPECT_GE(now(clock) + offset, ev.expired_ns);
 	/* Arm it when idle, with a KICK. */
 	deadline = now(clock) + offset + 40 * NS_PER_MS;
 	EXPECT_EQ(0, arm(&t, timer.id, deadline));
 	EXPECT_EQ(1, t.kicks);
-	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	EXPECT_GE(now(clock) + offset, ev.expired_ns);
-	EXPECT_LT(ev.expired_ns, deadline + PATIENCE_MS * NS_PER_MS);
+	EXPECT_LT(ev.expired_ns, deadline + TIMEOUT_MS * NS_PER_MS);
 	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, timer.id));
 	expect_conserved(_metadata, fd);
 	unmap_table(&t);
@@ -446,7 +446,7 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	after = now(clock) + offset;
 	EXPECT_GE(t.deadline_ns, before + 30 * NS_PER_MS);
 	EXPECT_LE(t.deadline_ns, after + 30 * NS_PER_MS);
-	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
 	EXPECT_LE(ev.expired_ns, now(clock) + offset);
 
@@ -460,17 +460,17 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_EQ(before, t.deadline_ns);
 	EXPECT_EQ(0, get_timer(fd, t.id, &t));
 	EXPECT_EQ(before, t.deadline_ns);
-	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(before, ev.deadline_ns);
 	EXPECT_GE(now(clock) + offset, before);
-	EXPECT_LT(ev.expired_ns, before + PATIENCE_MS * NS_PER_MS);
+	EXPECT_LT(ev.expired_ns, before + TIMEOUT_MS * NS_PER_MS);
 
 	/* An absolute 0 counts as 1 in every namespace, and "never" stays "never". */
 	t = (struct twheel_timer) { .flags = TWHEEL_ABSTIME };
 	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(1, t.deadline_ns);
 	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
-	EXPECT_EQ(1, next_event(_metadata, fd, PATIENCE_MS).deadline_ns);
+	EXPECT_EQ(1, next_event(_metadata, fd, TIMEOUT_MS).deadline_ns);
 	t = (struct twheel_timer) { .deadline_ns = NEVER };
 	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(NEVER, t.deadline_ns);
@@ -492,7 +492,7 @@ static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 ou
 	ASSERT_GE(fd, 0);
 	/* Check that we are inside. */
 	EXPECT_GE(now(clock), outside + offset);
-	EXPECT_LT(now(clock), outside + offset + PATIENCE_MS * NS_PER_MS);
+	EXPECT_LT(now(clock), outside + offset + TIMEOUT_MS * NS_PER_MS);
 	check_clock(_metadata, fd, clock, 0);
 	close_wheel(_metadata, fd);
 }

@@ -98,7 +98,7 @@ TEST_F(clock, random_delays)
 			break;
 		start_over(_metadata, self->fd);
 	}
-	while (got < N && (ret = take(self->fd, ev, 64, PATIENCE_MS)) > 0) {
+	while (got < N && (ret = take(self->fd, ev, 64, TIMEOUT_MS)) > 0) {
 		__u64 after = now(self->id);
 
 		for (i = 0; i < (unsigned int)ret; i++) {
@@ -112,7 +112,7 @@ TEST_F(clock, random_delays)
 			EXPECT_EQ(deadline, ev[i].deadline_ns);
 			EXPECT_GE(ev[i].expired_ns, deadline);
 			EXPECT_LE(ev[i].expired_ns, after);
-			EXPECT_LT(ev[i].expired_ns, deadline + PATIENCE_MS * NS_PER_MS);
+			EXPECT_LT(ev[i].expired_ns, deadline + TIMEOUT_MS * NS_PER_MS);
 			EXPECT_EQ(1, ev[i].expirations);
 			tick = (deadline + self->tick - 1) / self->tick;
 			EXPECT_GE(tick, last);
@@ -138,7 +138,7 @@ TEST_F(clock, relative_delay)
 	after = now(self->id);
 	EXPECT_GE(t.deadline_ns, before + 7 * NS_PER_MS + 1);
 	EXPECT_LE(t.deadline_ns, after + 7 * NS_PER_MS + 1);
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_GE(now(self->id), t.deadline_ns);
 	EXPECT_GE(ev.expired_ns, t.deadline_ns);
 }
@@ -176,7 +176,7 @@ static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tic
 		__u64 late;
 
 		add(_metadata, fd, delay + next_random(&seed) % delay, 0, 0);
-		ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 		ASSERT_GE(ev.expired_ns, ev.deadline_ns);
 		late = ev.expired_ns - ev.deadline_ns;
 		/* The rest of the tick does not count as lateness. */
@@ -210,7 +210,7 @@ TEST_F(expiry, past_comes_last)
 	__u64 first;
 
 	first = add(_metadata, self->fd, 5 * NS_PER_MS, 0, 1);
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	sleep_ms(2);
 	add(_metadata, self->fd, 1, TWHEEL_ABSTIME, 2);
 	sleep_ms(2);
@@ -296,7 +296,7 @@ static __u64 wakeups_with_slack(struct __test_metadata *_metadata, int fd, __u64
 	for (i = 0; i < N; i++) {
 		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
 		EXPECT_LT(ev[i].expired_ns,
-			  ev[i].deadline_ns + slack + DEFAULT_TICK + PATIENCE_MS * NS_PER_MS);
+			  ev[i].deadline_ns + slack + DEFAULT_TICK + TIMEOUT_MS * NS_PER_MS);
 	}
 	return stats(_metadata, fd).wakeups - before;
 }
@@ -337,7 +337,7 @@ TEST_F(expiry, slack_is_a_bound)
 		t.deadline_ns = 10 * NS_PER_MS;
 		t.flags = 0;
 		EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
-		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_GE(ev.expired_ns, ev.deadline_ns);
 		if (ev.expired_ns - ev.deadline_ns < best)
 			best = ev.expired_ns - ev.deadline_ns;
@@ -388,7 +388,7 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 	p[0] = (struct pollfd) { .fd = self->fd, .events = POLLIN };
 	p[1] = (struct pollfd) { .fd = other, .events = POLLIN };
 	while ((got < STORM || others < BYSTANDERS) &&
-	       poll_again(p, 2, PATIENCE_MS) > 0) {
+	       poll_again(p, 2, TIMEOUT_MS) > 0) {
 		int ret;
 
 		ret = p[1].revents ? take(other, ev, 64, 0) : 0;
@@ -455,7 +455,7 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	while (now(CLOCK_MONOTONIC) < instant + 2 * DEFAULT_TICK)
 		;
 	add(_metadata, self->fd, 0, 0, STORM);
-	while (got <= STORM && (ret = take(self->fd, ev, 4096, PATIENCE_MS)) > 0) {
+	while (got <= STORM && (ret = take(self->fd, ev, 4096, TIMEOUT_MS)) > 0) {
 		for (i = 0; i < (unsigned int)ret; i++) {
 			/* The whole storm was due before it. */
 			late |= ev[i].user_data == STORM;
@@ -576,7 +576,7 @@ TEST_F(idle, wakeups_of_one_timer)
 	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++)
 		add(_metadata, self->fd[i], 400 * NS_PER_MS, 0, 0);
 	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
-		EXPECT_EQ(1, take(self->fd[i], &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(1, take(self->fd[i], &ev, 1, TIMEOUT_MS));
 		EXPECT_GE(stats(_metadata, self->fd[i]).wakeups, 1);
 		EXPECT_LE(stats(_metadata, self->fd[i]).wakeups, 4);
 	}

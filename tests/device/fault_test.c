@@ -172,7 +172,7 @@ TEST_F(fault, verbs_read_only)
 	ids[0] = self->id;
 	ids[1] = reserve(_metadata, self->fd, 43);
 	ids[2] = add(_metadata, self->fd, 0, 0, 44);
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	counted = stats(_metadata, self->fd);
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		static const __u32 states[] = { TWHEEL_ARMED, TWHEEL_IDLE, TWHEEL_EXPIRED };
@@ -192,7 +192,7 @@ TEST_F(fault, verbs_read_only)
 	}
 	expect_same(_metadata, self->fd, &counted);
 	/* The only event is that of the timer that had expired before. */
-	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, ev, 2, TIMEOUT_MS));
 	EXPECT_EQ(44, ev[0].user_data);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
@@ -236,7 +236,7 @@ TEST_F(fault, unread_survives_read_only)
 	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REARM, read_only(_metadata, &t, sizeof(t))));
 	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_CANCEL, read_only(_metadata, &t, sizeof(t))));
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(self->id, ev.id);
 	EXPECT_EQ(42, ev.user_data);
 }
@@ -661,7 +661,7 @@ TEST_F(fault, id_survives_failed_read)
 {
 	__u64 id = add(_metadata, self->fd, 0, 0, 7);
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), 4096)));
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
@@ -677,13 +677,13 @@ TEST_F(fault, time_survives_failed_read)
 	__u64 seen;
 
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	seen = now(CLOCK_MONOTONIC);
 	for (i = 0; i < 3; i++) {
 		sleep_ms(50);
 		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), 4096)));
 	}
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_LE(ev.expired_ns, seen);
 	/* Its periods are counted all the same. */
 	EXPECT_LE((seen + 150 * NS_PER_MS - ev.deadline_ns) / t.period_ns, ev.expirations);
@@ -692,11 +692,11 @@ TEST_F(fault, time_survives_failed_read)
 	/* Nor is it for an event that comes within the same period. */
 	t = (struct twheel_timer) { .deadline_ns = NS_PER_MS, .period_ns = HOUR };
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	seen = now(CLOCK_MONOTONIC);
 	sleep_ms(50);
 	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), 4096)));
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_LE(ev.expired_ns, seen);
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, t.id));
 }

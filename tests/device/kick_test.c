@@ -273,7 +273,7 @@ TEST_F(kick, wake_when_not_armed)
 	EXPECT_EQ(0, word(slot));
 	arm(&self->t, id, now(CLOCK_MONOTONIC) + AHEAD);
 	EXPECT_NE(NEVER, wake(slot));
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(NEVER, wake(slot));
 	EXPECT_EQ(0, word(slot));
 	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
@@ -435,7 +435,7 @@ TEST_F(kick, reserved)
 	EXPECT_LE(deadline, wake(slot_of(&self->t, id)));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 	EXPECT_EQ(0, kick(&self->t, id));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(id, ev.id);
 	EXPECT_EQ(0xfeed, ev.user_data);
 	EXPECT_EQ(deadline, ev.deadline_ns);
@@ -622,7 +622,7 @@ TEST_F(kick, disarmed_unread_stays)
 
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
 	while (stats(_metadata, self->fd).unread < 2)
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_NE(0, disarm(&self->t, id));
 	EXPECT_NE(0, disarm(&self->t, other));
 	EXPECT_TRUE(readable(self->fd, 0));
@@ -643,7 +643,7 @@ TEST_F(kick, disarmed_unread_stays)
 	EXPECT_EQ(-EAGAIN, errno_of(read(self->fd, &ev, sizeof(ev))));
 	/* Armed again, the timer expires and is reported. */
 	EXPECT_EQ(0, arm(&self->t, id, now(CLOCK_MONOTONIC) + NS_PER_MS));
-	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, PATIENCE_MS));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, TIMEOUT_MS));
 	EXPECT_EQ(id, next_event(_metadata, self->fd, 0).id);
 	close(epoll);
 }
@@ -661,7 +661,7 @@ TEST_F(kick, many_disarmed_unread)
 		slots[i] = ids[i];
 	}
 	while (stats(_metadata, self->fd).unread < N)
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	for (i = 0; i < N; i++)
 		armed += disarm(&self->t, ids[i]) != 0;
 	EXPECT_EQ(N, armed);
@@ -764,7 +764,7 @@ TEST_F(kick, slack)
 		}
 		EXPECT_EQ(tick_of(&self->t, t.deadline_ns), looks);
 		EXPECT_NE(0, old);
-		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(deadline, ev.deadline_ns);
 		/* At the border of a bucket, together with all others of that bucket. */
 		EXPECT_GE(ev.expired_ns, (deadline + width - 1) / width * width);
@@ -799,7 +799,7 @@ TEST_F(kick, lateness)
 		arm(&self->t, id, deadline);
 		deadline += moves[i] * (long long)NS_PER_MS;
 		EXPECT_NE(0, arm(&self->t, id, deadline));
-		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(deadline, ev.deadline_ns);
 		if (ev.expired_ns - ev.deadline_ns > worst)
 			worst = ev.expired_ns - ev.deadline_ns;
@@ -845,7 +845,7 @@ TEST_F_TIMEOUT(kick, heartbeats, 120)
 		}
 		if (round < ROUNDS)
 			sleep_until(start + 100 * NS_PER_MS);
-		ret = take(self->fd, ev, ARRAY_SIZE(ev), round < ROUNDS ? 0 : PATIENCE_MS);
+		ret = take(self->fd, ev, ARRAY_SIZE(ev), round < ROUNDS ? 0 : TIMEOUT_MS);
 		ASSERT_GE(ret, 0);
 		if (round > ROUNDS)
 			ASSERT_GT(ret, 0);

@@ -34,7 +34,7 @@ static bool next_becomes(const struct table *t, __u64 value)
 {
 	unsigned int ms;
 
-	for (ms = 0; ms < PATIENCE_MS; ms++) {
+	for (ms = 0; ms < TIMEOUT_MS; ms++) {
 		if (next_turn(t) == value)
 			return true;
 		sleep_ms(1);
@@ -60,11 +60,11 @@ TEST_F(marks, next_of_few)
 	add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 0);
 	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
 	EXPECT_NE(0, disarm(&self->t, id));
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	/* The old deadline of the disarmed timer comes up, or an ioctl sees the change. */
 	EXPECT_EQ(0, kick(&self->t, id));
 	add(_metadata, self->fd, NS_PER_MS, 0, 0);
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_TRUE(next_becomes(&self->t, NEVER));
 }
 
@@ -81,7 +81,7 @@ TEST_F(marks, next_in_fresh_mapping)
 	other = map_table(_metadata, fd);
 	EXPECT_LE(next_turn(&t), tick_end(&t, deadline));
 	EXPECT_EQ(next_turn(&t), next_turn(&other));
-	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_TRUE(next_becomes(&t, NEVER));
 	unmap_table(&t);
 	unmap_table(&other);
@@ -142,7 +142,7 @@ static bool next_is_zero_before(const struct table *t, __u64 next, pid_t pid)
 	bool zero = false, dead = false;
 	unsigned int i;
 
-	for (i = 0; i < 10 * PATIENCE_MS; i++) {
+	for (i = 0; i < 10 * TIMEOUT_MS; i++) {
 		__u64 value = next_turn(t);
 
 		zero |= !value;
@@ -309,7 +309,7 @@ TEST_F(marks, cleared_by_turn)
 		EXPECT_TRUE(is_marked(&self->t, id));
 		EXPECT_TRUE(is_summed(&self->t, id));
 	}
-	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, ev, 2, TIMEOUT_MS));
 	EXPECT_FALSE(is_marked(&self->t, id));
 	EXPECT_FALSE(is_summed(&self->t, id));
 	EXPECT_EQ(tick_of(&self->t, first + HOUR), wake(slot_of(&self->t, id)));
@@ -799,7 +799,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 		EXPECT_EQ(0, swap_word(slot_of(&t, honest), deadline));
 		mark(&t, honest);
 		EXPECT_EQ(0, turn_now(fd));
-		ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(honest, ev.id);
 		EXPECT_EQ(deadline, ev.deadline_ns);
 		add(_metadata, fd, HOUR, 0, 0);

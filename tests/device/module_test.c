@@ -208,7 +208,7 @@ TEST_F(loading, on_open)
 	read_line(ASKED, asked, sizeof(asked));
 	EXPECT_STREQ("-q -- char-major-10-250", asked);
 	add(_metadata, fd, NS_PER_MS, 0, 0);
-	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(fd, &ev, 1, TIMEOUT_MS));
 	close(fd);
 }
 
@@ -726,8 +726,8 @@ static void all_due(struct due_together *d, uid_t as, unsigned int wheels, unsig
 	d->failed |= now(CLOCK_MONOTONIC) > d->instant;
 	__atomic_store_n(&d->ready, 1, __ATOMIC_SEQ_CST);
 	for (i = 0; i < wheels && !d->failed; i++) {
-		for (got = 0; got < each && readable(fds[i], PATIENCE_MS); got += k) {
-			k = take(fds[i], ev, ARRAY_SIZE(ev), PATIENCE_MS);
+		for (got = 0; got < each && readable(fds[i], TIMEOUT_MS); got += k) {
+			k = take(fds[i], ev, ARRAY_SIZE(ev), TIMEOUT_MS);
 			if (k && ev[k - 1].expired_ns - d->instant > d->worst)
 				d->worst = ev[k - 1].expired_ns - d->instant;
 			if (!k)
@@ -793,7 +793,7 @@ static void open_by_ring(void)
 			if (!submit(&r, &sqe))
 				_exit(2);
 		for (i = 0; i < 8; i++)
-			if (reap(&r, &cqe, PATIENCE_MS) && (cqe.res < 0 || cqe.res > 300))
+			if (reap(&r, &cqe, TIMEOUT_MS) && (cqe.res < 0 || cqe.res > 300))
 				close_range(r.fd + 1, ~0U, 0);
 	}
 }
@@ -879,7 +879,7 @@ TEST(open_waits_for_no_cgroup)
 	EXPECT_LT(worst[1], 3 * worst[0] > 200 * NS_PER_MS ? 3 * worst[0] : 200 * NS_PER_MS);
 	TH_LOG("%llu us, over memory.high %llu us", worst[0] / 1000, worst[1] / 1000);
 	munmap(worst, 4096);
-	for (i = 0; i < PATIENCE_MS && (rmdir(PAID_BY) | rmdir(THEIR_GROUP)); i++)
+	for (i = 0; i < TIMEOUT_MS && (rmdir(PAID_BY) | rmdir(THEIR_GROUP)); i++)
 		sleep_ms(1);
 }
 
@@ -1078,9 +1078,9 @@ TEST(usable_as_nobody)
 	add(_metadata, fd, 10 * NS_PER_MS, 0, 1);
 	id = add(_metadata, fd, HOUR, TWHEEL_KEEP, 2);
 	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
-	EXPECT_EQ(1, take(fd, ev, 4, PATIENCE_MS));
+	EXPECT_EQ(1, take(fd, ev, 4, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_ARMED, rearm(fd, id, 0, TWHEEL_KEEP));
-	EXPECT_EQ(1, take(fd, ev, 4, PATIENCE_MS));
+	EXPECT_EQ(1, take(fd, ev, 4, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, id));
 	EXPECT_EQ(1000, cancel_all(fd));
 	s = stats(_metadata, fd);
@@ -1130,7 +1130,7 @@ TEST(unload_while_sent)
 	close(pair[1]);
 	/* The wheel still works. */
 	add(_metadata, copy, NS_PER_MS, 0, 0);
-	EXPECT_EQ(1, take(copy, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(copy, &ev, 1, TIMEOUT_MS));
 	close(copy);
 	EXPECT_EQ(users, read_number(REFCNT));
 }

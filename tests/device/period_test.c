@@ -20,7 +20,7 @@ TEST_F(period, fixed_rate)
 	for (i = 0; i < 60; i++) {
 		struct twheel_event ev;
 
-		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(id, ev.id);
 		EXPECT_EQ(due, ev.deadline_ns);
 		EXPECT_GE(ev.expirations, 1);
@@ -46,13 +46,13 @@ TEST_F(period, late_reader)
 	EXPECT_EQ(1, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
 	before = now(CLOCK_MONOTONIC);
-	EXPECT_EQ(1, take(self->fd, ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, ev, 1, TIMEOUT_MS));
 	after = now(CLOCK_MONOTONIC);
 	EXPECT_EQ(deadline, ev[0].deadline_ns);
 	EXPECT_GE(ev[0].expirations, (before - deadline) / PERIOD + 1);
 	EXPECT_LE(ev[0].expirations, (after - deadline) / PERIOD + 1);
 	next = deadline + ev[0].expirations * PERIOD;
-	EXPECT_EQ(next, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
+	EXPECT_EQ(next, next_event(_metadata, self->fd, TIMEOUT_MS).deadline_ns);
 }
 
 /* An unread periodic timer causes no further wake-ups. */
@@ -61,7 +61,7 @@ TEST_F(period, unread_is_idle)
 	__u64 before;
 
 	add_periodic(_metadata, self->fd, NS_PER_MS, NS_PER_MS, 0);
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	sleep_ms(20);
 	before = stats(_metadata, self->fd).wakeups;
 	sleep_ms(300);
@@ -85,7 +85,7 @@ TEST_F(period, enormous_overrun)
 		SKIP(return, "the clock shows a time before 2006");
 	add_periodic(_metadata, self->fd, 1, period, TWHEEL_ABSTIME);
 	start = now(CLOCK_MONOTONIC);
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_LT(now(CLOCK_MONOTONIC) - start, 5 * NS_PER_SEC);
 	after = now(CLOCK_REALTIME);
 	EXPECT_EQ(1, ev.deadline_ns);
@@ -93,7 +93,7 @@ TEST_F(period, enormous_overrun)
 	EXPECT_GE(ev.expirations, (before - 1) / period + 1);
 	EXPECT_LE(ev.expirations, (after - 1) / period + 1);
 	before = 1 + ev.expirations * period;
-	EXPECT_EQ(before, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
+	EXPECT_EQ(before, next_event(_metadata, self->fd, TIMEOUT_MS).deadline_ns);
 }
 
 /* The shortest possible period is one tick. */
@@ -108,7 +108,7 @@ TEST_F(period, one_tick)
 	for (i = 0; i < 100; i++) {
 		struct twheel_event ev;
 
-		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(due, ev.deadline_ns);
 		due += ev.expirations * DEFAULT_TICK;
 	}
@@ -123,7 +123,7 @@ TEST_F(period, endless)
 	for (i = 0; i < ARRAY_SIZE(periods); i++) {
 		__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, periods[i], 0);
 
-		EXPECT_EQ(1, next_event(_metadata, self->fd, PATIENCE_MS).expirations);
+		EXPECT_EQ(1, next_event(_metadata, self->fd, TIMEOUT_MS).expirations);
 		EXPECT_FALSE(readable(self->fd, QUIET_MS));
 		EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
 	}
@@ -137,7 +137,7 @@ TEST_F(period, get)
 	struct twheel_event ev;
 	struct twheel_timer t;
 
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(0, get_timer(self->fd, id, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	EXPECT_EQ(HOUR, t.period_ns);
@@ -155,7 +155,7 @@ TEST_F(period, rearm_turns_on)
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REARM, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(id, ev.id);
 		EXPECT_EQ(6, ev.user_data);
 	}
@@ -170,9 +170,9 @@ TEST_F(period, rearm_turns_off)
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
 	struct twheel_event ev;
 
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_GE(rearm(self->fd, id, NS_PER_MS, 0), 0);
-	EXPECT_EQ(1, next_event(_metadata, self->fd, PATIENCE_MS).expirations);
+	EXPECT_EQ(1, next_event(_metadata, self->fd, TIMEOUT_MS).expirations);
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
@@ -182,7 +182,7 @@ TEST_F(period, rearm_withdraws)
 {
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, rearm(self->fd, id, HOUR, 0));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
@@ -194,7 +194,7 @@ TEST_F(period, disarm)
 	__u64 id = add_periodic(_metadata, self->fd, PERIOD, PERIOD, 0);
 	struct twheel_event ev;
 
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_GE(rearm(self->fd, id, 0, TWHEEL_DISARMED), 0);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
@@ -205,7 +205,7 @@ TEST_F(period, cancel_unread)
 {
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_EQ(-ENOENT, cancel(self->fd, id));
@@ -218,7 +218,7 @@ TEST_F(period, cancel_armed)
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, 0);
 	struct twheel_event ev;
 
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 }
@@ -239,7 +239,7 @@ TEST_F(period, slack)
 	for (i = 0; i < 10; i++) {
 		struct twheel_event ev;
 
-		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(due, ev.deadline_ns);
 		due += ev.expirations * PERIOD;
 	}

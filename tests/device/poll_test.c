@@ -72,14 +72,14 @@ TEST_F(polling, poll_waits)
 	__u64 deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
 
 	add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 0);
-	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, PATIENCE_MS));
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, TIMEOUT_MS));
 	EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
 }
 
 /* select() reports the descriptor as readable, but not as writable or exceptional. */
 TEST_F(polling, select)
 {
-	struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
+	struct timeval patience = { .tv_sec = TIMEOUT_MS / 1000 };
 	fd_set in, out, except;
 
 	FD_ZERO(&in);
@@ -124,7 +124,7 @@ TEST_F(polling, epoll_level)
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLRDNORM | EPOLLOUT);
 	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
 	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(EPOLLIN | EPOLLRDNORM, epolled(self->ep, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN | EPOLLRDNORM, epolled(self->ep, TIMEOUT_MS));
 	EXPECT_EQ(EPOLLIN | EPOLLRDNORM, epolled(self->ep, 0));
 	EXPECT_EQ(1, take(self->fd, ev, 2, 0));
 	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
@@ -141,7 +141,7 @@ TEST_F(polling, epoll_edge)
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
 	for (i = 0; i < 5; i++) {
 		add(_metadata, self->fd, i & 1 ? 0 : 10 * NS_PER_MS, 0, 0);
-		EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+		EXPECT_EQ(EPOLLIN, epolled(self->ep, TIMEOUT_MS));
 		EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
 	}
 	EXPECT_EQ(5, stats(_metadata, self->fd).unread);
@@ -153,7 +153,7 @@ TEST_F(polling, epoll_edge)
 	/* A REARM into the past creates another batch. */
 	add(_metadata, self->fd, HOUR, 0, 0);
 	EXPECT_EQ(1, expire_all(self->fd));
-	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, TIMEOUT_MS));
 }
 
 /* An edge-triggered loop that reads until EAGAIN misses no event. */
@@ -169,7 +169,7 @@ TEST_F(polling, epoll_edge_loop)
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
 	for (i = 0; i < N; i++)
 		add(_metadata, self->fd, next_random(&seed) % (100 * NS_PER_MS), 0, 0);
-	while (got < N && epolled(self->ep, PATIENCE_MS)) {
+	while (got < N && epolled(self->ep, TIMEOUT_MS)) {
 		while ((ret = read_events(self->fd, ev, sizeof(ev))) > 0)
 			got += ret / EVENT;
 		ASSERT_EQ(EAGAIN, errno);
@@ -184,7 +184,7 @@ TEST_F(polling, epoll_oneshot)
 
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLONESHOT);
 	add(_metadata, self->fd, 0, 0, 0);
-	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, TIMEOUT_MS));
 	add(_metadata, self->fd, 0, 0, 0);
 	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
 	EXPECT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_MOD, self->fd, &e));
@@ -237,7 +237,7 @@ TEST_F(polling, epoll_exclusive)
 		add(_metadata, self->fd, i & 1 ? 0 : NS_PER_MS, 0, i);
 		sleep_ms(1);
 	}
-	for (i = 0; i < PATIENCE_MS && stats(_metadata, self->fd).delivered < N; i++)
+	for (i = 0; i < TIMEOUT_MS && stats(_metadata, self->fd).delivered < N; i++)
 		sleep_ms(1);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	for (i = 0; i < WAITERS; i++) {
@@ -279,7 +279,7 @@ TEST_F(polling, epoll_exclusive_wakes_one)
 			woken += w[i].got;
 			close(w[i].ep);
 		}
-		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		/* woken is 0 if all threads had stopped waiting before the event. */
 		if (woken && woken < least)
 			least = woken;
@@ -296,8 +296,8 @@ TEST_F(polling, epoll_instances)
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
 	watch(_metadata, other, self->fd, EPOLLIN | EPOLLET);
 	add(_metadata, self->fd, 5 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
-	EXPECT_EQ(EPOLLIN, epolled(other, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, TIMEOUT_MS));
+	EXPECT_EQ(EPOLLIN, epolled(other, TIMEOUT_MS));
 	close(other);
 }
 
@@ -310,7 +310,7 @@ TEST_F(polling, epoll_nested)
 	watch(_metadata, self->ep, self->fd, EPOLLIN);
 	watch(_metadata, outer, self->ep, EPOLLIN);
 	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(EPOLLIN, epolled(outer, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, epolled(outer, TIMEOUT_MS));
 	EXPECT_EQ(EPOLLIN, epolled(self->ep, 0));
 	close(outer);
 }
@@ -357,7 +357,7 @@ TEST_F(polling, io_uring_poll)
 	ASSERT_TRUE(submit(&r, &sqe));
 	EXPECT_FALSE(reap(&r, &cqe, 0));
 	add(_metadata, self->fd, 30 * NS_PER_MS, 0, 0);
-	ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+	ASSERT_TRUE(reap(&r, &cqe, TIMEOUT_MS));
 	EXPECT_EQ(POLLIN, cqe.res & POLLIN);
 	EXPECT_TRUE(readable(self->fd, 0));
 	close_ring(&r);
@@ -386,7 +386,7 @@ TEST_F(polling, io_uring_read)
 		ASSERT_TRUE(submit(&r, &sqe));
 		EXPECT_FALSE(reap(&r, &cqe, 0));
 		add(_metadata, self->fd, i & 1 ? 0 : 20 * NS_PER_MS, 0, 90 + i);
-		ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+		ASSERT_TRUE(reap(&r, &cqe, TIMEOUT_MS));
 		EXPECT_EQ(EVENT, cqe.res);
 		EXPECT_EQ(90 + i, ev[0].user_data);
 	}
@@ -394,7 +394,7 @@ TEST_F(polling, io_uring_read)
 	add(_metadata, self->fd, 0, 0, 1);
 	add(_metadata, self->fd, 0, 0, 2);
 	ASSERT_TRUE(submit(&r, &sqe));
-	ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+	ASSERT_TRUE(reap(&r, &cqe, TIMEOUT_MS));
 	EXPECT_EQ(2 * EVENT, cqe.res);
 	EXPECT_EQ(2, ev[1].user_data);
 	close_ring(&r);
@@ -457,7 +457,7 @@ TEST_F(polling, fdinfo)
 	 */
 	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, add(_metadata, fd, HOUR, 0, 0)));
 	add_many(_metadata, fd, 2, 0, TWHEEL_KEEP, 0, NULL);
-	ASSERT_EQ(2, take(fd, ev, 2, PATIENCE_MS));
+	ASSERT_EQ(2, take(fd, ev, 2, TIMEOUT_MS));
 	add_many(_metadata, fd, 4, 0, 0, 0, NULL);
 	add_many(_metadata, fd, 3, HOUR, 0, 0, NULL);
 	s = stats(_metadata, fd);

@@ -17,7 +17,7 @@ static void unread(struct __test_metadata *_metadata, int fd, unsigned int n)
 
 	for (i = 0; i < n; i++)
 		add(_metadata, fd, 0, 0, i);
-	ASSERT_TRUE(readable(fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(fd, TIMEOUT_MS));
 	ASSERT_EQ(n, stats(_metadata, fd).unread);
 }
 
@@ -275,7 +275,7 @@ static bool joined(struct reader *r)
 {
 	unsigned int ms;
 
-	for (ms = 0; ms < PATIENCE_MS; ms++) {
+	for (ms = 0; ms < TIMEOUT_MS; ms++) {
 		if (!pthread_tryjoin_np(r->thread, NULL))
 			return true;
 		sleep_ms(1);
@@ -490,7 +490,7 @@ TEST_F(reading, several_readers)
 	for (i = 0; i < N; i++)
 		add(_metadata, self->fd, next_random(&seed) % (4 * NS_PER_MS), 0, i);
 	/* When all events have been read, one more for each reader ends the readers. */
-	for (i = 0; i < PATIENCE_MS && stats(_metadata, self->fd).delivered < N; i++)
+	for (i = 0; i < TIMEOUT_MS && stats(_metadata, self->fd).delivered < N; i++)
 		sleep_ms(1);
 	EXPECT_EQ(N, stats(_metadata, self->fd).delivered);
 	while (stopped < READERS) {
@@ -603,7 +603,7 @@ TEST_F(reading, faulting_reader_hands_on)
 	ASSERT_EQ(0, pthread_sigmask(SIG_UNBLOCK, &signals, NULL));
 	add(_metadata, self->fd, 0, 0, 5);
 	/* The first reader is waiting for its missing page. */
-	ASSERT_TRUE(readable(uffd, PATIENCE_MS));
+	ASSERT_TRUE(readable(uffd, TIMEOUT_MS));
 	handed_on = joined(&b);
 	EXPECT_TRUE(handed_on);
 	ASSERT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
@@ -741,7 +741,7 @@ TEST_F(reading, passed_to_nobody)
 		close(pair[0]);
 		close(pair[1]);
 	}
-	EXPECT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(apart, stats(_metadata, self->fd).registered);
 }
 

@@ -164,7 +164,7 @@ TEST_F(setup, small_tick_with_capability)
 	EXPECT_EQ(1, s.tick_ns);
 	expect_info(_metadata, self->fd, &s);
 	add(_metadata, self->fd, 3 * NS_PER_MS, 0, 5);
-	EXPECT_EQ(5, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
+	EXPECT_EQ(5, next_event(_metadata, self->fd, TIMEOUT_MS).user_data);
 }
 
 /*
@@ -395,7 +395,7 @@ TEST_F(setup, room_after_read)
 
 	ASSERT_EQ(0, shape(self->fd, &s));
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(-ENOSPC, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
@@ -453,7 +453,7 @@ TEST_F(geometry, exact_at_every_distance)
 		EXPECT_FALSE(seen[ev[i].user_data]);
 		seen[ev[i].user_data] = true;
 		EXPECT_EQ(1, ev[i].expirations);
-		EXPECT_LT(ev[i].expired_ns, ev[i].deadline_ns + PATIENCE_MS * NS_PER_MS);
+		EXPECT_LT(ev[i].expired_ns, ev[i].deadline_ns + TIMEOUT_MS * NS_PER_MS);
 		EXPECT_GE(tick, last);
 		last = tick;
 	}

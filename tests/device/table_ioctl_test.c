@@ -102,7 +102,7 @@ TEST_F(table_ioctl, rearm)
 	swap_word(slot, self->later);
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 10 * NS_PER_MS, TWHEEL_KEEP));
 	/* The deadline from the table is gone; the one from the ioctl expires. */
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_LT(ev.deadline_ns, self->later);
 	EXPECT_FALSE(readable(self->fd, 0));
 }
@@ -359,7 +359,7 @@ TEST_F(periodic, successor_is_no_arming)
 {
 	__u64 past = self->first - AHEAD;
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_NE(0, word(self->slot));
 	EXPECT_EQ(TWHEEL_EXPIRED, rearm(self->fd, self->id, HOUR, variant->flags));
 	expect_armings(_metadata, self->fd, 2, 0);
@@ -383,7 +383,7 @@ TEST_F(periodic, word)
 	for (i = 0; i < 20; i++) {
 		__u64 held;
 
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 		/*
 		 * While the event is unread, the word holds the first deadline after the
 		 * expiration.
@@ -413,7 +413,7 @@ TEST_F(periodic, faulting_read)
 	unsigned int i;
 
 	for (i = 0; i < 5; i++) {
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 		/* Several periods late, so that the word has to be set anew. */
 		sleep_ms(100);
 		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, edge, sizeof(ev))));
@@ -441,12 +441,12 @@ TEST_F(periodic, move)
 		/* Whether an event is unread or not; later, or earlier with KICK. */
 		arm(&self->t, self->id, deadline);
 		for (k = 0; k < 4; k++) {
-			ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+			ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 			EXPECT_EQ(next, ev.deadline_ns);
 			next += ev.expirations * PERIOD;
 		}
 		if (i)
-			ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+			ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	}
 }
 
@@ -466,10 +466,10 @@ TEST_F(periodic, disarm)
 	/* It can be armed again. */
 	deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
 	EXPECT_EQ(0, arm(&self->t, self->id, deadline));
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	deadline += ev.expirations * PERIOD;
-	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
+	EXPECT_EQ(deadline, next_event(_metadata, self->fd, TIMEOUT_MS).deadline_ns);
 }
 
 /*
@@ -488,7 +488,7 @@ TEST_F(periodic, disarm_unread)
 		__u64 held, withdrawn = stats(_metadata, self->fd).withdrawn;
 		__u32 cursor = 0;
 
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 		held = disarm(&self->t, self->id);
 		EXPECT_TRUE(on_grid(self->first + PERIOD, held));
 		switch (way) {
@@ -540,7 +540,7 @@ TEST_F(periodic, disarm_unread)
 		EXPECT_EQ(0, swap_word(self->slot, self->first));
 		EXPECT_EQ(0, kick(&self->t, self->id));
 	}
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
 }
 
@@ -556,7 +556,7 @@ TEST_F(periodic, move_unread)
 	for (i = 0; i < 2; i++) {
 		__u64 deadline, held;
 
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 		deadline = now(CLOCK_MONOTONIC) + AHEAD;
 		held = swap_word(self->slot, deadline);
 		EXPECT_NE(0, held);
@@ -569,7 +569,7 @@ TEST_F(periodic, move_unread)
 			EXPECT_EQ(held, self->first + ev.expirations * PERIOD);
 		}
 		EXPECT_TRUE(nothing_to_read(self->fd));
-		EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
+		EXPECT_EQ(deadline, next_event(_metadata, self->fd, TIMEOUT_MS).deadline_ns);
 	}
 }
 

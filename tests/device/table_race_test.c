@@ -431,7 +431,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 			slots[i] = ids[i];
 		EXPECT_EQ(0, kick_slots(&self->t, slots, 64));
 		EXPECT_EQ(0, arm(&t, honest, deadline));
-		until = deadline + PATIENCE_MS * NS_PER_MS;
+		until = deadline + TIMEOUT_MS * NS_PER_MS;
 		while (!mine && now(CLOCK_MONOTONIC) < until) {
 			struct twheel_event ev[64];
 			int k;

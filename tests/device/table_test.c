@@ -235,7 +235,7 @@ TEST_F(table, page_by_page)
 	__atomic_fetch_or(&marks[256 / (8 * sizeof(*marks))], 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_or((char *)head + head->summary_offset, 1, __ATOMIC_SEQ_CST);
 	EXPECT_LE(0, turn_now(self->fd));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(id, ev.id);
 	munmap(marks, PAGE);
 	munmap(slots, PAGE);
@@ -563,7 +563,7 @@ TEST_F(table, close_one_descriptor)
 	id = reserve(_metadata, copy, 4);
 	deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
 	EXPECT_EQ(0, arm(&t, id, deadline));
-	EXPECT_EQ(1, take(copy, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(copy, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	EXPECT_EQ(4, ev.user_data);
 	unmap_table(&t);
@@ -591,7 +591,7 @@ TEST_F(table, mapping_alone)
 	/* A timer that is moved later still expires, and not too early. */
 	deadline = word(slot_of(&t, near)) + 60 * NS_PER_MS;
 	EXPECT_NE(0, swap_word(slot_of(&t, near), deadline));
-	end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
+	end = now(CLOCK_MONOTONIC) + TIMEOUT_MS * NS_PER_MS;
 	while (word(slot_of(&t, near)) && now(CLOCK_MONOTONIC) < end)
 		sleep_ms(1);
 	EXPECT_EQ(0, word(slot_of(&t, near)));
@@ -661,7 +661,7 @@ TEST_F(table, partial_unmapping)
 	EXPECT_EQ(deadline, swap_word(&t.slots[512], 1));
 	/* The kernel finds the marks through the header. */
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, ids[512], 1, TWHEEL_ABSTIME | TWHEEL_KEEP));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(512, (__u32)ev.id);
 	/* Timers in the hole are unaffected. */
 	EXPECT_EQ(1023, cancel_all(self->fd));
@@ -685,7 +685,7 @@ TEST_F(table, fork)
 		_exit(arm(&t, id, deadline) != 0);
 	}
 	EXPECT_EQ(0, status_of(pid));
-	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
+	EXPECT_EQ(deadline, next_event(_metadata, self->fd, TIMEOUT_MS).deadline_ns);
 	EXPECT_EQ(0, word(slot_of(&t, id)));
 
 	ASSERT_EQ(0, pipe2(go, O_CLOEXEC));
@@ -697,7 +697,7 @@ TEST_F(table, fork)
 		if (read(go[0], &byte, 1))
 			_exit(1);
 		deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
-		if (arm(&t, id, deadline) || take(self->fd, &ev, 1, PATIENCE_MS) != 1)
+		if (arm(&t, id, deadline) || take(self->fd, &ev, 1, TIMEOUT_MS) != 1)
 			_exit(2);
 		_exit(ev.deadline_ns != deadline);
 	}
@@ -764,7 +764,7 @@ TEST_F(table, passed_descriptor)
 		EXPECT_EQ(0, read(pair[1], &id, sizeof(id)));
 		id = reserve(_metadata, self->fd, 3);
 		EXPECT_EQ(0, arm(&t, id, 1));
-		EXPECT_EQ(id, next_event(_metadata, self->fd, PATIENCE_MS).id);
+		EXPECT_EQ(id, next_event(_metadata, self->fd, TIMEOUT_MS).id);
 		_exit(_metadata->exit_code);
 	}
 	close(pair[1]);
@@ -773,7 +773,7 @@ TEST_F(table, passed_descriptor)
 	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 2);
 	ASSERT_EQ(sizeof(id), write(pair[0], &id, sizeof(id)));
 	ASSERT_EQ(sizeof(deadline), read(pair[0], &deadline, sizeof(deadline)));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(id, ev.id);
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	unmap_table(&t);
@@ -933,7 +933,7 @@ TEST_F(table, no_memory)
 		size_t at;
 
 		/* Ends this process if it faults on the same page forever. */
-		alarm(PATIENCE_MS / 1000);
+		alarm(TIMEOUT_MS / 1000);
 		/*
 		 * A core dump would be charged to the cgroup, which has no memory left, so the
 		 * process would be killed.
@@ -1000,7 +1000,7 @@ TEST_F(table, touched_in_full_cgroup)
 		struct table t;
 		__u32 slot;
 
-		alarm(PATIENCE_MS / 1000);
+		alarm(TIMEOUT_MS / 1000);
 		if (prctl(PR_SET_DUMPABLE, 0) || !enter_group())
 			_exit(2);
 		t = map_table(_metadata, self->fd);

@@ -30,7 +30,7 @@ TEST_F(timer, register_relative)
 	EXPECT_EQ(0, t.period_ns);
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	after = now(CLOCK_MONOTONIC);
 	EXPECT_EQ(t.id, ev.id);
 	EXPECT_EQ(0x0123456789abcdef, ev.user_data);
@@ -49,7 +49,7 @@ TEST_F(timer, register_absolute)
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(deadline, t.deadline_ns);
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
+	EXPECT_EQ(deadline, next_event(_metadata, self->fd, TIMEOUT_MS).deadline_ns);
 }
 
 /*
@@ -108,7 +108,7 @@ TEST_F(timer, id_ends_with_event)
 	struct twheel_event ev;
 
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 	EXPECT_EQ(-ENOENT, cancel(self->fd, id));
 	EXPECT_EQ(-ENOENT, rearm(self->fd, id, HOUR, 0));
@@ -124,7 +124,7 @@ TEST_F(timer, keep)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 		EXPECT_EQ(id, ev.id);
 		EXPECT_EQ(9, ev.user_data);
 		t = expect_timer(_metadata, self->fd, id, TWHEEL_IDLE, 0);
@@ -133,7 +133,7 @@ TEST_F(timer, keep)
 		EXPECT_FALSE(readable(self->fd, 0));
 		EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, NS_PER_MS, TWHEEL_KEEP));
 	}
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
@@ -145,12 +145,12 @@ TEST_F(timer, rearm_ends_keep)
 	struct twheel_event ev;
 
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 
 	id = add(_metadata, self->fd, HOUR, 0, 0);
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, TWHEEL_KEEP));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 }
 
@@ -173,7 +173,7 @@ TEST_F(timer, register_disarmed)
 	EXPECT_EQ(1, stats(_metadata, self->fd).allocated);
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 	EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, NS_PER_MS, TWHEEL_KEEP));
-	EXPECT_EQ(8, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
+	EXPECT_EQ(8, next_event(_metadata, self->fd, TIMEOUT_MS).user_data);
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 }
 
@@ -192,7 +192,7 @@ TEST_F(timer, rearm_disarmed)
 		expect_timer(_metadata, self->fd, id, TWHEEL_IDLE, 0);
 		EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, 0, keep[i] | TWHEEL_DISARMED));
 		EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, 0, keep[i]));
-		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	}
 }
 
@@ -220,7 +220,7 @@ TEST_F(timer, rearm_moves)
 
 	EXPECT_EQ(0, rearm_timer(self->fd, id, 20 * NS_PER_MS, 0, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	EXPECT_EQ(77, ev.user_data);
 	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
 }
@@ -233,7 +233,7 @@ TEST_F(timer, rearm_withdraws)
 	struct twheel_stats s;
 	struct twheel_timer t;
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(0, rearm_timer(self->fd, id, SOON, 0, &t));
 	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 	EXPECT_FALSE(readable(self->fd, 0));
@@ -241,7 +241,7 @@ TEST_F(timer, rearm_withdraws)
 	EXPECT_EQ(1, s.withdrawn);
 	EXPECT_EQ(1, s.rearmed);
 	EXPECT_EQ(0, s.unread);
-	EXPECT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, ev, 2, TIMEOUT_MS));
 	EXPECT_EQ(t.deadline_ns, ev[0].deadline_ns);
 	EXPECT_EQ(5, ev[0].user_data);
 }
@@ -263,7 +263,7 @@ TEST_F(timer, rearm_expired_to_past)
 	struct twheel_event ev[2];
 
 	EXPECT_EQ(TWHEEL_EXPIRED, rearm(self->fd, id, 7, TWHEEL_ABSTIME));
-	EXPECT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, ev, 2, TIMEOUT_MS));
 	EXPECT_EQ(7, ev[0].deadline_ns);
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
@@ -309,7 +309,7 @@ TEST_F(timer, cancel_expired)
 	__u64 id = add(_metadata, self->fd, 0, 0, 0);
 	struct twheel_stats s;
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
 	EXPECT_FALSE(readable(self->fd, 0));
 	EXPECT_EQ(-ENOENT, cancel(self->fd, id));
@@ -387,7 +387,7 @@ TEST_F(timer, get_expired)
 	__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
 	__u64 id = add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 4);
 
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	ASSERT_TRUE(readable(self->fd, TIMEOUT_MS));
 	EXPECT_EQ(4, expect_timer(_metadata, self->fd, id, TWHEEL_EXPIRED, deadline).user_data);
 	/* The event is still unread. */
 	EXPECT_TRUE(readable(self->fd, 0));

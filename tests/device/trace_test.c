@@ -131,7 +131,7 @@ TEST_F(trace, life)
 	/* Later than the kernel's next look, which finds the new deadline. */
 	later = timer.deadline_ns + 200 * NS_PER_MS;
 	ASSERT_EQ(timer.deadline_ns, swap_word(slot_of(&self->t, timer.id), later));
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, TIMEOUT_MS));
 	ASSERT_EQ(TWHEEL_IDLE, cancel(self->fd, timer.id));
 
 	n = timer_lines(self->wheel, lines, ARRAY_SIZE(lines));

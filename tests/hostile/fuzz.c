@@ -1881,7 +1881,7 @@ TEST_F_TIMEOUT(fuzz, marks_come_to_rest, 300)
 			memset(at + SUMMARY_OFFSET, kind == 3 ? 0 : 0xff, 64);
 			quiet = 0;
 			ASSERT_EQ(0, call(shared->wheel[w], TWHEEL_IOC_STATS, &before));
-			for (ms = 0; ms < PATIENCE_MS && quiet < 3; ms += 20) {
+			for (ms = 0; ms < TIMEOUT_MS && quiet < 3; ms += 20) {
 				sleep_ms(20);
 				ASSERT_EQ(0, call(shared->wheel[w], TWHEEL_IOC_STATS, &s));
 				quiet = s.wakeups == before.wakeups ? quiet + 1 : 0;

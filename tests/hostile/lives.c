@@ -40,7 +40,7 @@ FIXTURE_TEARDOWN(lives)
 	unsigned int ms;
 
 	/* A work item of the kernel may drop the last reference. */
-	for (ms = 0; ms < PATIENCE_MS && read_number(REFCNT) != self->users; ms++)
+	for (ms = 0; ms < TIMEOUT_MS && read_number(REFCNT) != self->users; ms++)
 		sleep_ms(1);
 	EXPECT_EQ(self->users, read_number(REFCNT));
 }
@@ -245,7 +245,7 @@ static bool table_in_pipe(int pipe)
 /* Returns true if the slot's timer expires before the time limit. */
 static bool soon_idle(struct twheel_slot *slot)
 {
-	__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
+	__u64 end = now(CLOCK_MONOTONIC) + TIMEOUT_MS * NS_PER_MS;
 
 	while (word(slot) && now(CLOCK_MONOTONIC) < end)
 		sleep_ns(NS_PER_MS / 4);
@@ -387,9 +387,9 @@ static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned 
 	catch_signal(SIGALRM, 0);
 	for (i = 0; i < rounds && !(start && over(start, i)); i++) {
 		if (i % 256 == 0)
-			alarm(2 * PATIENCE_MS / 1000);
+			alarm(2 * TIMEOUT_MS / 1000);
 		/* Waits with poll in some rounds, and with read in others. */
-		came = (i % 2 == 0 || readable(mine, PATIENCE_MS)) &&
+		came = (i % 2 == 0 || readable(mine, TIMEOUT_MS)) &&
 		       read(mine, &ev, sizeof(ev)) == sizeof(ev);
 		if (!came)
 			break;
@@ -439,7 +439,7 @@ static bool awoken(int epoll)
 {
 	struct epoll_event ev;
 
-	return epoll_wait(epoll, &ev, 1, PATIENCE_MS) == 1;
+	return epoll_wait(epoll, &ev, 1, TIMEOUT_MS) == 1;
 }
 
 /* The number of events of a wheel before it ends. */
@@ -562,11 +562,11 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 		switch (i % 5) {
 		case 0:
 		case 1:
-			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+			ASSERT_TRUE(reap(&r, &cqe, TIMEOUT_MS));
 			ASSERT_EQ(1, cqe.user_data);
 			ASSERT_TRUE(cqe.res & POLLIN);
 			ASSERT_TRUE(submit(&r, &read));
-			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+			ASSERT_TRUE(reap(&r, &cqe, TIMEOUT_MS));
 			ASSERT_EQ(2, cqe.user_data);
 			ASSERT_EQ(sizeof(ev[0]), cqe.res);
 			ASSERT_EQ(i, ev[0].user_data);
@@ -575,7 +575,7 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 		case 2:
 			/* The request holds the wheel until it completes. */
 			close(fd);
-			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+			ASSERT_TRUE(reap(&r, &cqe, TIMEOUT_MS));
 			ASSERT_EQ(1, cqe.user_data);
 			break;
 		case 3:
@@ -674,7 +674,7 @@ TEST_F_TIMEOUT(lives, cgroup, 600)
 		ASSERT_EQ(i + 1, killed + refused)
 			TH_LOG("status %#x", status);
 		/* All of its memory is freed, if not at once. */
-		for (status = 0; status < PATIENCE_MS && rmdir(PAID_BY); status++)
+		for (status = 0; status < TIMEOUT_MS && rmdir(PAID_BY); status++)
 			sleep_ms(1);
 		ASSERT_NE(0, access(PAID_BY, F_OK));
 		ASSERT_TRUE(conserved(fd, &s));

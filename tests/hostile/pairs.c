@@ -765,7 +765,7 @@ static enum outcome look_judge(struct race *r)
 {
 	if (r->word != r->at + HOUR || r->ra < 0)
 		return wrong(r, "the old word, or KICK");
-	if (take(r->fd, r->ea, 8, PATIENCE_MS) != 1)
+	if (take(r->fd, r->ea, 8, TIMEOUT_MS) != 1)
 		return wrong(r, "an event that never came");
 	if (r->ea[0].deadline_ns != r->at + 2 * r->t.tick)
 		return wrong(r, "its deadline");
@@ -798,7 +798,7 @@ static enum outcome mark_turn_judge(struct race *r)
 	int have = 0, got;
 
 	for (; have < 2; have += got) {
-		got = take(r->fd, &r->ea[have], 2 - have, PATIENCE_MS);
+		got = take(r->fd, &r->ea[have], 2 - have, TIMEOUT_MS);
 		if (got <= 0)
 			return wrong(r, "an event that never came");
 	}
@@ -962,7 +962,7 @@ static enum outcome cpu_offline_judge(struct race *r)
 	if (r->ra || r->rb != MANY)
 		return wrong(r, "offline, online, or BATCH");
 	while (have < MANY) {
-		got = take(r->fd, r->ea, 8, PATIENCE_MS);
+		got = take(r->fd, r->ea, 8, TIMEOUT_MS);
 		if (got <= 0)
 			return wrong(r, "an expiry that never came");
 		for (i = 0; i < got; i++) {
@@ -1131,13 +1131,13 @@ static enum outcome flip_marks_judge(struct race *r)
 	if (r->rb || turn_now(r->fd))
 		return wrong(r, "KICK");
 	/* A word that did not stand still waits for the next tick. */
-	got = take(r->fd, r->ea, 8, PATIENCE_MS);
+	got = take(r->fd, r->ea, 8, TIMEOUT_MS);
 	/*
 	 * A turn that was not a KICK has handled the mark, and left an event of an earlier
 	 * flip.
 	 */
 	if (got == 1 && r->ea[0].deadline_ns != r->word)
-		got = take(r->fd, r->ea, 8, PATIENCE_MS);
+		got = take(r->fd, r->ea, 8, TIMEOUT_MS);
 	/* Or one read has both events. */
 	if (got < 1 || got > 2 || r->ea[got - 1].deadline_ns != r->word ||
 	    (got == 2 && r->ea[0].deadline_ns == r->word))
@@ -1370,7 +1370,7 @@ static void poll_blocked_prepare(struct race *r)
 	timer(r, r->other, next_random(&r->seed) % (NS_PER_MS / 4), 0, 0);
 }
 
-ACT(do_poll_long, r->ra = poll_other(r, PATIENCE_MS))
+ACT(do_poll_long, r->ra = poll_other(r, TIMEOUT_MS))
 
 SLOW_PAIR(poll_blocked_close, poll_blocked_prepare, do_poll_long, close_other, close_judge, 1)
 

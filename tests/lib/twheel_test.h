@@ -2,7 +2,7 @@
 /*
  * What the tests of /dev/twheel share: the harness, fixtures, and time limits.
  *
- * Expirations come late on a busy or emulated machine, so a test waits up to PATIENCE_MS for
+ * Expirations come late on a busy or emulated machine, so a test waits up to TIMEOUT_MS for
  * an event that must come. "Never early" is checked exactly. To see that an event does not
  * come, a test waits for QUIET_MS.
  */
@@ -207,7 +207,7 @@ static inline void expect_event(struct __test_metadata *_metadata, int fd, __u64
 {
 	struct twheel_event ev[2];
 
-	ASSERT_EQ(1, take(fd, ev, 2, PATIENCE_MS));
+	ASSERT_EQ(1, take(fd, ev, 2, TIMEOUT_MS));
 	EXPECT_EQ(id, ev[0].id);
 	EXPECT_EQ(deadline, ev[0].deadline_ns);
 	EXPECT_LE(ev[0].expired_ns, now(CLOCK_MONOTONIC));

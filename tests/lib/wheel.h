@@ -58,7 +58,8 @@
 /* The tick of a wheel with the default settings. */
 #define DEFAULT_TICK	(1ULL << 19)
 
-#define PATIENCE_MS	20000
+/* How long a test waits for an event that must come, and for one that must not. */
+#define TIMEOUT_MS	20000
 #define QUIET_MS	60
 /* A delay that ends only after the calls that follow it, even on a slow machine. */
 #define SOON		(200 * NS_PER_MS)
@@ -260,7 +261,7 @@ static inline int expire_all(int fd)
 static inline int poll_again(struct pollfd *p, nfds_t nr, int timeout_ms)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS, t;
-	bool must = timeout_ms == PATIENCE_MS;
+	bool must = timeout_ms == TIMEOUT_MS;
 	int ret;
 
 	while ((ret = poll(p, nr, timeout_ms)) < 0 && errno == EINTR) {
@@ -329,7 +330,7 @@ static inline int collect(int fd, struct twheel_event *ev, unsigned int n)
 	unsigned int have = 0;
 
 	while (have < n) {
-		int ret = take(fd, ev + have, n - have, PATIENCE_MS);
+		int ret = take(fd, ev + have, n - have, TIMEOUT_MS);
 
 		if (ret < 0)
 			return ret;
@@ -639,7 +640,7 @@ static inline bool wake_becomes(const struct twheel_slot *slot, __u64 value)
 {
 	unsigned int ms;
 
-	for (ms = 0; ms < PATIENCE_MS; ms++) {
+	for (ms = 0; ms < TIMEOUT_MS; ms++) {
 		if (wake(slot) == value)
 			return true;
 		sleep_ms(1);

@@ -65,7 +65,7 @@ static int keyed_collect(struct twheel_keyed *k, twheel_keyed_fn fn, struct left
 	int got = 0, ret;
 
 	while (got < n) {
-		ret = twheel_wait(twheel_keyed_wheel(k), PATIENCE_MS * NS_PER_MS);
+		ret = twheel_wait(twheel_keyed_wheel(k), TIMEOUT_MS * NS_PER_MS);
 		if (ret <= 0)
 			return ret ? ret : got;
 		ret = twheel_keyed_run(k, fn, left);
@@ -163,7 +163,7 @@ TEST_F(keyed, expired_unread)
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "x", 1, 1, 0, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "y", 1, 1, 0, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "z", 1, 1, 0, NULL));
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(1, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 	EXPECT_EQ(3, twheel_keyed_count(self->k));
 	EXPECT_EQ(0, twheel_keyed_remove(self->k, "x", 1, NULL));
 	EXPECT_EQ(0, twheel_keyed_move(self->k, "y", 1, twheel_now(self->w) + HOUR));
@@ -224,7 +224,7 @@ TEST_F(keyed, for_ever)
 	EXPECT_LT(ret, 300);
 	EXPECT_EQ(ret, left.count);
 	EXPECT_EQ(200, twheel_keyed_count(self->k));
-	EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
+	EXPECT_TRUE(readable(twheel_fd(self->w), TIMEOUT_MS));
 	EXPECT_EQ(200, twheel_keyed_drain(self->k, NULL, NULL));
 }
 

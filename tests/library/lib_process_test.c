@@ -462,7 +462,7 @@ TEST_F_TIMEOUT(lib, fork_in_handler, 120)
 		if (i % 2) {
 			do {
 				ASSERT_EQ(1, twheel_wait(twheel_keyed_wheel(b.k),
-							 PATIENCE_MS * NS_PER_MS));
+							 TIMEOUT_MS * NS_PER_MS));
 				ret = twheel_keyed_run(b.k, fork_once, &f);
 			} while (!ret);
 		} else {
@@ -508,7 +508,7 @@ static int timer_of_outside(int fd)
 		return 2;
 	if (twheel_add(w, twheel_after(w, 50 * NS_PER_MS), 7, &id))
 		return 3;
-	if (lib_take(w, &ev, 1, PATIENCE_MS) != 1 || ev.user_data != 7)
+	if (lib_take(w, &ev, 1, TIMEOUT_MS) != 1 || ev.user_data != 7)
 		return 4;
 	if (now(CLOCK_MONOTONIC) - from < 50 * NS_PER_MS)
 		return 5;

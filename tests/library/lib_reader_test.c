@@ -35,7 +35,7 @@ static void on_event(const struct twheel_event *event, void *arg)
 	if (r->reads && r->total < 10) {
 		unsigned int before = r->total;
 
-		if (!readable(twheel_fd(r->reader.wheel), PATIENCE_MS) ||
+		if (!readable(twheel_fd(r->reader.wheel), TIMEOUT_MS) ||
 		    twheel_reader_read(&r->reader) < 0 || r->total == before)
 			r->error = 1;
 	}
@@ -57,7 +57,7 @@ static void read_all(struct rig *r, unsigned int wanted)
 {
 	int i;
 
-	for (i = 0; i < PATIENCE_MS && r->total < wanted; i++) {
+	for (i = 0; i < TIMEOUT_MS && r->total < wanted; i++) {
 		twheel_reader_read(&r->reader);
 		twheel_wait(r->reader.wheel, NS_PER_MS);
 	}
@@ -135,7 +135,7 @@ TEST_F(lib, reader_keeps_nothing_from_a_loop)
 
 	make_due(_metadata, self->w, &r);
 	r.reader.attached = 1;
-	while (r.total < TIMERS && readable(twheel_fd(self->w), PATIENCE_MS)) {
+	while (r.total < TIMERS && readable(twheel_fd(self->w), TIMEOUT_MS)) {
 		twheel_reader_read(&r.reader);
 		turns++;
 	}

@@ -729,7 +729,7 @@ TEST_F(lib, clock_set)
 	 */
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
 	ASSERT_EQ(0, twheel_set(w, far, at));
-	ASSERT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(1, twheel_wait(w, TIMEOUT_MS * NS_PER_MS));
 	set_wall_clock(_metadata, start);
 	if (!twheel_read(w, &ev, 1))
 		EXPECT_EQ(1, lib_collect(w, &ev, 1));
@@ -867,7 +867,7 @@ TEST_F(lib, wait_signal)
 {
 	catch_signal(SIGALRM, 0);
 	signal_every(20000);
-	EXPECT_EQ(-EINTR, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(-EINTR, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 	signal_every(0);
 }
 
@@ -1006,7 +1006,7 @@ TEST_F(lib, cancelled)
 	/* Not due yet, so that an in-process wheel has to check its timerfd when it is read. */
 	ASSERT_EQ(0, twheel_add(self->w, at, 1, &id[0]));
 	ASSERT_EQ(0, twheel_add(self->w, at, 1, &id[1]));
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(1, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 	ASSERT_EQ(0, sem_init(&c.requested, 0, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_and_end, &c));
 	ASSERT_EQ(0, pthread_cancel(thread));
@@ -1056,8 +1056,8 @@ TEST_F(lib, read_order)
 
 	start_ahead(_metadata, self->w, N, id);
 	while (got < N) {
-		EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
-		n = lib_take(self->w, ev, 7, PATIENCE_MS);
+		EXPECT_TRUE(readable(twheel_fd(self->w), TIMEOUT_MS));
+		n = lib_take(self->w, ev, 7, TIMEOUT_MS);
 		ASSERT_GT(n, 0);
 		ASSERT_LE(n, 7);
 		for (i = 0; i < (unsigned int)n; i++) {
@@ -1111,7 +1111,7 @@ static void *wait_and_read(void *arg)
 	}
 	do {
 		if (r->loop)
-			r->ret = epoll_wait(fd, &epoll, 1, PATIENCE_MS);
+			r->ret = epoll_wait(fd, &epoll, 1, TIMEOUT_MS);
 		else
 			r->ret = twheel_wait(r->w, -1);
 		if (r->ret != 1)
@@ -1221,7 +1221,7 @@ TEST_F(lib, wake)
 	/* twheel_wake() also wakes loops, and many calls count as one. */
 	for (i = 0; i < 1000; i++)
 		ASSERT_EQ(0, twheel_wake(self->w));
-	EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
+	EXPECT_TRUE(readable(twheel_fd(self->w), TIMEOUT_MS));
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_FALSE(readable(twheel_fd(self->w), QUIET_MS));
 
@@ -1350,7 +1350,7 @@ TEST_F(lib, wake_is_hidden)
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(0, twheel_wake(self->w));
-		EXPECT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+		EXPECT_EQ(1, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	}
 	/* In a full wheel. */
@@ -1359,7 +1359,7 @@ TEST_F(lib, wake_is_hidden)
 	while (!twheel_add(w, twheel_after(w, HOUR), 0, &id))
 		;
 	EXPECT_EQ(0, twheel_wake(w));
-	EXPECT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(1, twheel_wait(w, TIMEOUT_MS * NS_PER_MS));
 	EXPECT_EQ(0, twheel_read(w, &ev, 1));
 	EXPECT_EQ(0, twheel_wait(w, 0));
 	twheel_close(w);
@@ -1552,7 +1552,7 @@ TEST_F(lib, next_is_never)
 	/* First the deadline that was cleared has to pass. */
 	ASSERT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, 20 * NS_PER_MS)));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
-	for (i = 0; i < PATIENCE_MS / 10 && twheel_next(self->w) != NEVER; i++) {
+	for (i = 0; i < TIMEOUT_MS / 10 && twheel_next(self->w) != NEVER; i++) {
 		sleep_ms(10);
 		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	}

@@ -73,7 +73,7 @@ static inline int lib_collect(struct twheel *w, struct twheel_event *ev, unsigne
 	unsigned int have = 0;
 
 	while (have < n) {
-		int ret = lib_take(w, ev + have, n - have, PATIENCE_MS);
+		int ret = lib_take(w, ev + have, n - have, TIMEOUT_MS);
 
 		if (ret < 0)
 			return ret;
@@ -125,7 +125,7 @@ static inline bool quiet(struct twheel *w)
 /* Waits until there is an event, and does not read it. */
 static inline bool is_unread(struct twheel *w)
 {
-	return twheel_wait(w, PATIENCE_MS * NS_PER_MS) == 1;
+	return twheel_wait(w, TIMEOUT_MS * NS_PER_MS) == 1;
 }
 
 /* Submits one operation. Returns its result. */

@@ -517,7 +517,7 @@ TEST_F_TIMEOUT(threads, handed_over, STRESS_TIMEOUT)
 	for (i = 0; i < variant->threads / 2; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, hand_over, &s));
 	while (left) {
-		n = lib_take(self->w, ev, 16, PATIENCE_MS);
+		n = lib_take(self->w, ev, 16, TIMEOUT_MS);
 		ASSERT_GT(n, 0);
 		for (j = 0; j < n; j++) {
 			struct parcel *p = (struct parcel *)(uintptr_t)ev[j].user_data;
@@ -723,7 +723,7 @@ static void *arm_and_wait(void *arg)
 
 	while (!over()) {
 		uint64_t at = twheel_now(s->w), seen, i;
-		__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
+		__u64 end = now(CLOCK_MONOTONIC) + TIMEOUT_MS * NS_PER_MS;
 
 		/* Set later, earlier, off and on: only the last setting counts. */
 		for (i = next_random(&seed) % 4; i; i--)
@@ -795,7 +795,7 @@ static void *arm_and_sleep(void *arg)
 			at = twheel_now(s->w);
 		twheel_set(s->w, me->id, at);
 		clock_gettime(CLOCK_REALTIME, &limit);
-		limit.tv_sec += PATIENCE_MS / 1000;
+		limit.tv_sec += TIMEOUT_MS / 1000;
 		/* The events of earlier rounds may come too. */
 		do {
 			if (sem_timedwait(&me->event, &limit) && errno == ETIMEDOUT) {
@@ -1065,7 +1065,7 @@ TEST_F(passed, moved_by_another)
 	ASSERT_EQ(sizeof(t.id), write(self->socket[0], &t.id, sizeof(t.id)));
 	start = now(CLOCK_MONOTONIC);
 	do {
-		ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+		ASSERT_EQ(1, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 	} while (!twheel_read(self->w, &ev, 1));
 	EXPECT_EQ(t.id, ev.id);
 	EXPECT_EQ(5, ev.user_data);
@@ -1316,7 +1316,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		at = twheel_now(self->w) + NS_PER_MS;
 		ASSERT_EQ(0, twheel_add(self->w, at, 4242 + ADDS, &id));
 		do {
-			n = twheel_wait(self->w, PATIENCE_MS * NS_PER_MS);
+			n = twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS);
 			ASSERT_EQ(1, n);
 			n = twheel_read(self->w, &ev, 1);
 			ASSERT_GE(n, 0);

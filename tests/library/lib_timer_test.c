@@ -461,7 +461,7 @@ TEST_F(lib, timer_verbs)
 	t = (struct twheel_timer) { .id = id, .deadline_ns = 0, .flags = TWHEEL_KEEP };
 	ASSERT_EQ(0, lib_rearm(self->w, &t));
 	EXPECT_EQ(TWHEEL_IDLE, t.state);
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(1, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, lib_cancel(self->w, id));
 	EXPECT_EQ(-ENOENT, lib_cancel(self->w, id));
 	t.id = id;
@@ -1726,7 +1726,7 @@ TEST_F(drained, told)
 	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &read));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &unread));
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(1, twheel_wait(self->w, TIMEOUT_MS * NS_PER_MS));
 	add_some(_metadata, self->w, HOUR, id, N);
 	/* A slot that is free when the timers are canceled. */
 	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR, 0, &spare));

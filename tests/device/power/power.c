@@ -65,7 +65,7 @@ static void expect_row(struct __test_metadata *_metadata, struct _test_data_powe
 	unsigned int have = 0;
 
 	while (have < n) {
-		int i, got = take(self->fd, ev, ARRAY_SIZE(ev), PATIENCE_MS);
+		int i, got = take(self->fd, ev, ARRAY_SIZE(ev), TIMEOUT_MS);
 
 		ASSERT_GT(got, 0);
 		for (i = 0; i < got; i++) {
