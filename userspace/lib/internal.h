@@ -98,9 +98,9 @@ struct lock {
  * PAUSES is how long a thread spins before it sleeps for a lock, in pause instructions: 50 us on an
  * AMD EPYC, which is two to three times the cost of a sleep and a wake-up.
  *
- * The thread looks LOOKS times in a row, because a thread that uses the lock all the time releases
- * it only for moments, which a single look would miss. After each series it pauses twice as long, up
- * to LONGEST_PAUSE, so that the other thread can perform many operations before it loses the lock.
+ * The thread looks LOOKS times in a row, because a thread that uses the lock all the time only
+ * releases it for moments, which a single look would miss. After each series it pauses twice as
+ * long, up to LONGEST_PAUSE, so that the other thread can perform many operations before it loses the lock.
  * If the threads alternated, each operation would move the wheel from one processor's cache to the
  * other's.
  */
