@@ -100,9 +100,9 @@ struct lock {
  *
  * The thread looks LOOKS times in a row, because a thread that uses the lock all the time only
  * releases it for moments, which a single look would miss. After each series it pauses twice as
- * long, up to LONGEST_PAUSE, so that the other thread can perform many operations before it loses the lock.
- * If the threads alternated, each operation would move the wheel from one processor's cache to the
- * other's.
+ * long, up to LONGEST_PAUSE, so that the other thread can perform many operations before it loses
+ * the lock. If the threads alternated, each operation would move the wheel from one processor's
+ * cache to the other's.
  */
 #define PAUSES		2048U
 #define LONGEST_PAUSE	512U
