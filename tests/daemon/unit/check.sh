@@ -46,18 +46,20 @@ callback="$callback config/value.c"
 # shellcheck source=../../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# build COMPILER PROGRAM "SOURCES" "LIBRARIES": compiles file by file, so that ccache can store
-# the objects.
+# build COMPILER PROGRAM "SOURCES" "LIBRARIES": compiles file by file, so that programs with the
+# same sanitizers share their objects.
 build() {
-	objects=
+	local dir=$out/objects/$1$sanitize objects=() source object
+
+	mkdir -p "$dir"
 	for source in "$here/$2.c" $3; do
-		object=$out/$2-$(basename "$source" .c).o
+		object=$dir/${source//\//.}.o
+		objects+=("$object")
 		# shellcheck disable=SC2086 # these are lists
-		"$1" $flags $sanitize -c -o "$object" "$source" || return
-		objects="$objects $object"
+		[ -e "$object" ] || "$1" $flags $sanitize -c -o "$object" "$source" || return
 	done
 	# shellcheck disable=SC2086 # these, too
-	"$1" $sanitize -o "$out/$2" $objects $4
+	"$1" $sanitize -o "$out/$2" "${objects[@]}" $4
 } >"$out/log" 2>&1
 
 # Renumbers the lines of a program, and adds its name.
