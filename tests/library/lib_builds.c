@@ -64,6 +64,40 @@ struct parcel {
 	uint64_t id;
 };
 
+/* Submits one operation. Return: true if it succeeded. */
+static bool submits(struct twheel_op *op)
+{
+	return twheel_submit(wheel, op, 1) == 1 && !op->result;
+}
+
+/* Makes a timer with the user_data @p, which expires at once. There are five ways. */
+static bool arms(struct parcel *p, unsigned int way)
+{
+	struct twheel_op op = {
+		.timer = { .user_data = (uintptr_t)p, .flags = TWHEEL_ABSTIME | TWHEEL_KEEP },
+	};
+
+	/* From its arming on, @p belongs to the other thread. */
+	if (!way)
+		return !twheel_add(wheel, 1, (uintptr_t)p, &p->id);
+	if (way < 3 && twheel_add(wheel, ~0ULL, (uintptr_t)p, &p->id))
+		return false;
+	if (way > 2) {
+		op.opcode = TWHEEL_OP_REGISTER;
+		op.timer.flags |= TWHEEL_DISARMED;
+		if (!submits(&op))
+			return false;
+		p->id = op.timer.id;
+	}
+	op.opcode = TWHEEL_OP_REARM;
+	op.timer = (struct twheel_timer){
+		.id = p->id, .deadline_ns = 1, .flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+	};
+	if (way == 2 || way == 4)
+		return submits(&op);
+	return twheel_set(wheel, p->id, 1) == (way == 1);
+}
+
 static void *hand_over(void *arg)
 {
 	unsigned int i;
@@ -72,8 +106,7 @@ static void *hand_over(void *arg)
 		struct parcel *p = malloc(sizeof(*p));
 
 		p->number = i;
-		if (twheel_add(wheel, i % 2 ? ~0ULL : 1, (uintptr_t)p, &p->id) ||
-		    (i % 2 && twheel_set(wheel, p->id, 1) != 1))
+		if (!arms(p, i % 5))
 			return NULL;
 	}
 	return arg;

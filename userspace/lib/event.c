@@ -25,12 +25,13 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 				continue;
 			if (!is_set(&shadow->custom))
 				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
-			if (w->special & SPECIAL_TSAN)
-				__tsan_acquire(shadow);
+			tell_event(w, shadow);
 			event->id = id;
 			event->user_data = load64(&shadow->user_data);
 		} else if (event->user_data == WAKE_DATA && event->deadline_ns == WAKE_DEADLINE) {
 			continue;
+		} else {
+			tell_event(w, NULL);
 		}
 		events[kept++] = *event;
 	}

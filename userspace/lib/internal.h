@@ -424,4 +424,21 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *setup);
 void __tsan_release(void *addr) __attribute__((weak));
 void __tsan_acquire(void *addr) __attribute__((weak));
 
+/*
+ * Tells it that a timer is about to be armed, or its user_data replaced. @shadow is NULL for timers
+ * of REGISTER.
+ */
+static inline void tell_arming(struct twheel *w, struct shadow *shadow)
+{
+	if (w->special & SPECIAL_TSAN)
+		__tsan_release(shadow ? (void *)shadow : w);
+}
+
+/* Tells it that an event of such a timer was read. */
+static inline void tell_event(struct twheel *w, struct shadow *shadow)
+{
+	if (w->special & SPECIAL_TSAN)
+		__tsan_acquire(shadow ? (void *)shadow : w);
+}
+
 #endif /* LIBTWHEEL_INTERNAL_H */

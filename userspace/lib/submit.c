@@ -46,6 +46,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 	own.timer.id = kernel_id;
 	if (own.opcode == TWHEEL_OP_REARM)
 		own.timer.flags |= TWHEEL_KEEP;
+	tell_arming(w, shadow);
 	ret = w->cold->backend->exec(w, &own, 1);
 	if (ret >= 0)
 		ret = own.result;
@@ -98,6 +99,7 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 				break;
 		}
 		if (run) {
+			tell_arming(w, NULL);
 			ret = w->cold->backend->exec(w, ops + done, run);
 			if (ret < 0)
 				return done ? (int)done : ret;

@@ -300,8 +300,7 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 			__atomic_store_n(&shadow->armed, !!deadline, __ATOMIC_RELAXED);
 	} else if (deadline) {
 		__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
-		if (w->special & SPECIAL_TSAN)
-			__tsan_release(shadow);
+		tell_arming(w, shadow);
 		if (!arm(&w->words[(uint32_t)id], deadline))
 			announce(w, id, deadline, 0);
 	}
@@ -416,8 +415,7 @@ static int look_closer(struct twheel *w, uint64_t id)
 		return -ECHILD;
 	if ((uint32_t)id >= load32(&w->nr_words) || !(id >> 32))
 		return -ENOENT;
-	if (shadow && (w->special & SPECIAL_TSAN))
-		__tsan_release(shadow);
+	tell_arming(w, shadow);
 	return w->special & SPECIAL_CHECKED ? find_timer(w, id) : 0;
 }
 
@@ -734,8 +732,7 @@ TWHEEL_PUBLIC int twheel_set_user_data(struct twheel *w, uint64_t id, uint64_t u
 	/* The user_data of a timer of REGISTER is in the wheel, where no operation changes it. */
 	if (!shadow)
 		return -EOPNOTSUPP;
-	if (w->special & SPECIAL_TSAN)
-		__tsan_release(shadow);
+	tell_arming(w, shadow);
 	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
 	return 0;
 }
