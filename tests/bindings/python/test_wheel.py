@@ -112,6 +112,16 @@ def test_clocks(clock):
         assert len(events(wheel, 1)) == 1
 
 
+def test_the_clock_of_the_wheel_counts(wheel, monkeypatch):
+    """Python's clocks may differ from it: in another time namespace, or if time_t ends in 2038."""
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: 0)
+    before = wheel.now_ns()
+    timer = wheel.add(500)
+    timer.set(1000)
+    [listed] = [t for t in wheel.list() if t.state == "armed"]
+    assert before + 1000 * 10**9 <= listed.deadline_ns < before + 1100 * 10**9
+
+
 def test_options(monkeypatch):
     monkeypatch.setenv("TWHEEL_BACKEND", "inprocess")
     with twheel.Wheel("inprocess", tick_ns=10**6, max_timers=100) as wheel:

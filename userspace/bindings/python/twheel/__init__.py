@@ -21,7 +21,7 @@ import time
 from types import TracebackType
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Type
 
-from ._ffi import NEVER, fail, ffi, lib, own, to_ns
+from ._ffi import fail, ffi, lib, own, to_ns
 
 __all__ = ["ClosedError", "Error", "Event", "Info", "Listed", "Stats", "Timer", "Usage", "Wheel",
            "runtime_version"]
@@ -175,7 +175,7 @@ class Wheel:
     """
 
     # _c is absent when the wheel is closed, so a check costs nothing: see __getattr__().
-    __slots__ = ("_c", "_clock", "_timers", "_keys", "_waiters", "__weakref__")
+    __slots__ = ("_c", "_timers", "_keys", "_waiters", "__weakref__")
     _c: Any
 
     def __init__(self, backend: Optional[str] = None, *, clock: str = "monotonic",
@@ -223,7 +223,6 @@ class Wheel:
         self._keys = itertools.count(int.from_bytes(os.urandom(7), "little"))
         self._waiters: List[None] = []
         self._c = own(out[0])
-        self._clock = self.info().clock_id
 
     def __getattr__(self, name: str) -> Any:
         if name == "_c":
@@ -282,8 +281,8 @@ class Wheel:
         return int(lib.twheel_now(self._c))
 
     def _deadline(self, delay: float) -> int:
-        ns = to_ns(delay)
-        return NEVER if ns == NEVER else min(NEVER, time.clock_gettime_ns(self._clock) + ns)
+        # The wheel may belong to another time namespace, and Python cannot read its clock.
+        return int(lib.twheel_after(self._c, to_ns(delay)))
 
     def add(self, delay: float, data: Any = None) -> Timer:
         """Makes a timer that expires after this many seconds; with infinity, only after set()."""
