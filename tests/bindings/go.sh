@@ -6,7 +6,7 @@
 # the timers of package time, and in the VM with the kernel wheel, for amd64 or for example
 # 386. Prints TAP. A test that is skipped in the VM counts as failed.
 
-# silent() calls passed() and the_same().
+# silent() calls passed() and vendors().
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -89,6 +89,13 @@ for arch in "$@"; do
 	done
 done
 unset GOARCH
+# A program that vendors its modules gets the text of the license as well.
+vendors() {
+	rm -rf "$out/vendor"
+	env -C "$out/std" go mod vendor -o "$out/vendor" &&
+		cmp "$out/vendor/twheel/LICENSE" "$top/LICENSES/MIT.txt"
+}
+silent "go mod vendor copies the license" vendors
 for os in darwin freebsd; do
 	silent "$os: go vet" env GOOS=$os go vet "$package"
 done

@@ -25,6 +25,13 @@ class_path() {
 }
 
 make -s -C "$top/userspace/bindings/java" O="$out"
+# The jar contains the texts of its licenses.
+rm -rf "$out/unpacked"
+mkdir "$out/unpacked"
+(cd "$out/unpacked" && "$JAVA_HOME/bin/jar" --extract --file "$out/twheel-netty.jar" META-INF/LICENSES)
+for license in LGPL-2.1-or-later.txt MIT.txt; do
+	cmp "$out/unpacked/META-INF/LICENSES/$license" "$top/LICENSES/$license"
+done
 rm -rf "$out/tests" "$machine"
 mkdir -p "$out/tests" "$machine"/{lib,lib64,app}
 "$JAVA_HOME/bin/javac" -Xlint:all -Werror -cp "$(class_path "${jars[@]}")" -d "$out/tests" \
