@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """packaging/upstream/series.py KERNEL DIR: writes the module as a series of patches for that source.
 
-The patches go into DIR, and a repository of the files that they touch into DIR/work. The code is
-taken from this tree and changed by rules, each of which must match something. series.txt contains
-the messages of the patches, prose.txt the comments that differ in the kernel, and tree/ the files
-that only exist there.
+The patches go into DIR, and a repository of the files that they touch into DIR/work. The code comes
+from this tree, changed by rules, each of which must match. series.txt contains the messages of the
+patches, prose.txt comments that differ in the kernel, and tree/ the files that only exist there.
 """
 import glob
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.dirname(os.path.dirname(HERE))
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
 DRIVER = 'drivers/misc/twheel/'
 TESTS = DRIVER + 'tests/'
 SELFTESTS = 'tools/testing/selftests/twheel/'
@@ -28,31 +28,35 @@ PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
            (4, r'.*ioctl-number|.*twheel/(chrdev|ioctl|turn|exchange)\.'), (3, UAPI),
            (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace|apply))'), (3, '')]
 
-# Changes to the code of a file: the device gets no fixed minor number, and everything goes that
-# only an out-of-tree module needs. OLDER applies if the source does not have hrtimer_setup().
-RULES = [
-    ('twheel_chrdev.c', '= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'),
-    ('twheel_chrdev.c', r'^\tif \(err == -EBUSY\) \{\n(?:\t\t.*\n)*\t\}\n', ''),
-    ('twheel_chrdev.c', r'^#define pr_fmt.*\n\n|^MODULE_(AUTHOR|VERSION|ALIAS\w*)\(.*\n', ''),
-    ('twheel_chrdev.c', r'timers_\*', 'twheel_timers_*'),
-    ('twheel_chrdev.c', r'twheel\.c  (.*?)  ', r'wheel.c    \1 '),
-    ('include/twheel_trace.h', 'FILE twheel_trace', 'FILE trace'),
-]
+# Changes to the code: the device gets no fixed minor number, and everything goes that only an
+# out-of-tree module needs. OLDER applies if the source has no hrtimer_setup(), and PREPARE if it
+# has vma_desc_test(), because it also has mmap_prepare() then, and mmap() is deprecated.
+RULES = [('include/twheel_trace.h', 'FILE twheel_trace', 'FILE trace')]
+RULES += [('twheel_chrdev.c', *rule) for rule in (
+    ('= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'), (r'timers_\*', 'twheel_timers_*'),
+    (r'^\tif \(err == -EBUSY\) \{\n(?:\t\t.*\n)*\t\}\n', ''),
+    (r'^#define pr_fmt.*\n\n|^MODULE_(AUTHOR|VERSION|ALIAS\w*)\(.*\n', ''),
+    (r'twheel\.c  (.*?)  ', r'wheel.c    \1 '))]
 OLDER = ('twheel_turn.c', r'hrtimer_setup\(&([\w>-]+), (\w+), (.*)\);',
          r'hrtimer_init(&\1, \3);\n\t\1.function = \2;')
+PREPARE = [('twheel_chrdev.c', *rule) for rule in (
+    (r'mmap\(struct file \*file, struct vm_area_struct \*', 'mmap_prepare(struct vm_area_desc *'),
+    (r'(\.mmap)\t(\t= twheel_mmap)', r'\1_prepare\2_prepare'), (r'vma_pages', 'vma_desc_pages'),
+    (r'file(->private_data;\n\tstruct twheel_table)', r'vma->file\1'),
+    (r'\(vma->vm_flags & (\w+)\)', r'vma_desc_test(vma, \1)'), (r'vma->vm_(?!ops)', 'vma->'),
+    (r'vm_flags_(\w+)\(', r'vma_desc_\1_flags('), (r'\bVM(_\w+)\)', r'VMA\1_BIT)'),
+    (r'\bVM(_\w+) \|', r'VMA\1_BIT,'), (r'\bvma\b', 'desc'))]
 
 def die(why):
     sys.exit(f'series.py: {why}')
 
 def read(path, top=TOP):
-    with open(os.path.join(top, path), encoding='utf-8') as file:
-        return file.read()
+    return pathlib.Path(top, path).read_text('utf-8')
 
 def write(path, text, top):
-    path = os.path.join(top, path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, 'w', encoding='utf-8') as file:
-        file.write(text)
+    path = pathlib.Path(top, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, 'utf-8')
 
 def swap(text, old, new, flags=re.M):
     """Replaces a pattern, which must match."""
@@ -151,12 +155,12 @@ def module(kernel):
     """Returns the files of the driver and its suites, by their path in the kernel."""
     files = {path: source(path) for pattern in ('twheel*.c', 'include/*.h', 'kunit/*.[ch]')
              for path in glob.glob(pattern, root_dir=TOP) if path not in OURS}
-    names = globals_of(text for path, text in files.items()
-                       if path.startswith('include/') and 'trace' not in path)
-    new = 'hrtimer_setup(' in read('include/linux/hrtimer.h', kernel)
-    for path, old, into in RULES + [OLDER] * (not new):
+    made, names = {}, globals_of(text for path, text in files.items()
+                                 if path.startswith('include/') and 'trace' not in path)
+    setup, objects, prepare = (text in read(f'include/linux/{name}.h', kernel) for name, text in (
+        ('hrtimer', 'hrtimer_setup('), ('slab', 'define kzalloc_obj('), ('mm', 'vma_desc_test(')))
+    for path, old, into in RULES + [OLDER] * (not setup) + PREPARE * prepare:
         files[path] = swap(files[path], old, into)
-    made, objects = {}, 'define kzalloc_obj(' in read('include/linux/slab.h', kernel)
     for path, text in files.items():
         if objects:
             text = re.sub(r'kzalloc\(sizeof\((\*\w+)\), ', r'kzalloc_obj(\1, ', text)
@@ -238,8 +242,7 @@ def as_of(patch, path, text, there):
     if path == DRIVER + 'Makefile':
         return makefile(there)
     if path == TESTS + 'copies.c':
-        return re.sub(r'^#include "\.\./(.*)"\n',
-                      lambda m: m[0] if DRIVER + m[1] in there else '', text, flags=re.M)
+        return re.sub(r'#.*"\.\./(.*)"\n', lambda m: m[0] * (DRIVER + m[1] in there), text)
     if path == DRIVER + 'Kconfig' and patch < 4:
         return swap(text, r'\nconfig TWHEEL\n.*|\t\w+ on TWHEEL !.*?\n|\t  They .*?\n\n', '', re.S)
     if path.endswith('/twheel.rst'):
@@ -247,13 +250,12 @@ def as_of(patch, path, text, there):
     return text
 
 def main(kernel, out):
-    work, static = os.path.join(out, 'work'), os.path.join(HERE, 'tree')
+    work, static = os.path.join(out, 'work'), HERE / 'tree'
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(work)
 
     def git(*args, cwd=work, **more):
-        return subprocess.run(['git', *args], cwd=cwd, check=True, text=True,
-                              stdout=subprocess.PIPE, **more).stdout.strip()
+        return subprocess.check_output(['git', *args], cwd=cwd, text=True, **more).strip()
 
     name, mail, date = (git(*of, cwd=TOP) for of in (
         ('config', 'user.name'), ('config', 'user.email'), ('log', '-1', '--format=%cI')))
@@ -271,9 +273,7 @@ def main(kernel, out):
     commit('base')
     git('tag', 'base')
 
-    final = {path: read(path, static)
-             for path in glob.glob('**', root_dir=static, recursive=True, include_hidden=True)
-             if os.path.isfile(os.path.join(static, path))}
+    final = {str(it.relative_to(static)): read(it) for it in static.rglob('*') if it.is_file()}
     final |= module(kernel) | selftests(final)
     final |= {path: edit(read(path, kernel)) for path, edit in edits.items()}
     final |= {UAPI: swap(read(UAPI), r'^/\* 0xC5 is free .*\*/\n', ''), DRIVER + 'Makefile': ''}
