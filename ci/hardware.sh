@@ -27,6 +27,7 @@ headers=/lib/modules/$(uname -r)/build
 cd "$top"
 
 [ -e "$headers/Makefile" ] || die "there are no kernel headers in $headers: install linux-headers-$(uname -r)"
+[ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die "you need root or sudo to load the module"
 [ ! -d /sys/module/twheel ] || die "the module is already loaded: unload it first (sudo rmmod twheel)"
 if command -v apt-get >/dev/null; then
 	vm/deps.sh hardware
