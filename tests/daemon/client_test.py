@@ -132,7 +132,8 @@ def tasks():
         equal((put["id"], put["state"]), ("a/b.c@d=e+f~g", "scheduled"))
         assert abs(put["due"] - now_ms() - 3600000) < 60000, put
         equal(c.get(name, put["id"])["payload"], {"n": 1})
-        equal(fails(c.put, name, id=put["id"], if_exists="fail").code, "exists")
+        error = fails(c.put, name, id=put["id"], if_exists="fail")
+        equal((error.status, error.code), (409, "exists"))
         when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=2)
         # A fraction of a millisecond makes it no earlier.
         when = when.replace(microsecond=1500)
@@ -227,7 +228,7 @@ def handlers():
             raise ValueError("broken")
         if task.attempt == 2:
             raise twheeld.Retry(1.5)
-        raise twheeld.Dead("beyond repair")
+        raise twheeld.Dead("beyond\0\udcffrepair")
 
     worker = in_thread(client.work, name, handle, wait=1, stop=stop)
     client.put(name, id="x", retry={"limit": 9, "base": "1ms", "jitter": 0})
@@ -237,7 +238,8 @@ def handlers():
     worker.join(30)
     equal([attempt for attempt, _ in seen], [1, 2, 3])
     assert seen[2][1] - seen[1][1] >= 1.5, seen
-    equal(client.get(name, "x")["error"], "beyond repair")
+    # A text that twheeld would refuse does not end the worker.
+    equal(client.get(name, "x")["error"], "beyond??repair")
 
 
 @test("a handler learns that its lease is lost")
@@ -253,6 +255,29 @@ def lost():
     stop.set()
     worker.join(30)
     equal(client.get(name, "x")["state"], "scheduled")
+
+
+@test("a handler learns that its lease has ended while twheeld was away")
+def lost_in_silence():
+    name, (own,) = queue(), free_ports()
+    other = Daemon(redis, listen=f"127.0.0.1:{own}")
+    stop, began, learned = threading.Event(), threading.Event(), []
+
+    def handle(task):
+        began.set()
+        learned.append(task.lost.wait(20))
+
+    worker = in_thread(twheeld.Client(f"127.0.0.1:{own}", deadline=60, timeout=60).work, name,
+                       handle, lease=2, wait=1, stop=stop)
+    client.put(name, id="x")
+    assert began.wait(20)
+    other.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: learned)
+    other.process.send_signal(signal.SIGCONT)
+    stop.set()
+    worker.join(30)
+    equal(learned, [True])
+    other.end()
 
 
 @test("a request whose answer is lost is repeated, and takes effect once")

@@ -43,12 +43,14 @@ const (
 // A Client is made by New. Its fields may be changed before the first request.
 type Client struct {
 	Deadline time.Duration // of a request and its repetitions; default 30 s
+	Timeout  time.Duration // of one of them, without the time that a worker waits; default 30 s
 	HTTP     *http.Client  // its Timeout must be longer than a worker waits
 	base     string
 	token    string
 }
 
-// An Error is an error that twheeld has reported. Its Status is 0 if twheeld did not answer.
+// An Error is an error that twheeld has reported. Its Status is 0 if twheeld did not answer, and for
+// a single task of a batch.
 type Error struct {
 	Status     int    `json:"-"`
 	Code       string `json:"code"`
@@ -68,7 +70,11 @@ func (e *Error) Error() string {
 // Passing returns true if a repetition may help: twheeld was unreachable or unable until the
 // deadline.
 func (e *Error) Passing() bool {
-	return e.Status == 0 || e.Status == 429 || e.Status == 503 || e.Code == "fate_unknown"
+	switch e.Code {
+	case "unreachable", "fate_unknown", "store_down", "store_full", "busy", "stopping", "queue_full":
+		return true
+	}
+	return e.Status == 429 || e.Status == 503
 }
 
 // Duration is a time.Duration of whole milliseconds in JSON.
@@ -128,9 +134,10 @@ type Put struct {
 	Err     *Error `json:"error"`
 }
 
-// Schedule is the definition of a schedule: Cron or Every, and what its runs do.
+// Schedule is the definition of a schedule: Cron, RRule or Every, and what its runs do.
 type Schedule struct {
 	Cron        string     `json:"cron,omitempty"`
+	RRule       string     `json:"rrule,omitempty"`
 	Every       Duration   `json:"every,omitempty"`
 	TZ          string     `json:"tz,omitempty"`
 	Start       *time.Time `json:"start,omitempty"`
@@ -149,6 +156,7 @@ type ScheduleState struct {
 	Name    string `json:"schedule"`
 	Queue   string `json:"queue"`
 	Cron    string `json:"cron"`
+	RRule   string `json:"rrule"`
 	TZ      string `json:"tz"`
 	Enabled bool   `json:"enabled"`
 	Runs    int64  `json:"runs"`
@@ -186,13 +194,16 @@ func New(server, token string) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("twheeld: %s: not unix:PATH, HOST:PORT or a URL", server)
 	}
-	return &Client{Deadline: 30 * time.Second, HTTP: &http.Client{Transport: transport},
+	return &Client{Deadline: 30 * time.Second, Timeout: 30 * time.Second,
+		HTTP: &http.Client{Transport: transport},
 		base: u.Scheme + "://" + u.Host + "/v1/queues", token: token}, nil
 }
 
 // once sends a request. Its error is an *Error, or the error of the context.
-func (c *Client) once(ctx context.Context, method, path string, data []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(data))
+func (c *Client) once(ctx context.Context, method, path string, data []byte, out any, timeout time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(limited, method, c.base+path, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
@@ -233,6 +244,11 @@ func (c *Client) once(ctx context.Context, method, path string, data []byte, out
 // call sends a request, and repeats it as the comment on the package says. If repeat is false, it
 // does so only if twheeld has certainly not done it.
 func (c *Client) call(ctx context.Context, method, path string, in, out any, repeat bool) error {
+	return c.callAndWait(ctx, method, path, in, out, repeat, 0)
+}
+
+// callAndWait is call for a request whose answer may come later by wait.
+func (c *Client) callAndWait(ctx context.Context, method, path string, in, out any, repeat bool, wait time.Duration) error {
 	var data []byte
 	if in != nil {
 		var err error
@@ -243,7 +259,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any, rep
 	end, unknown := time.Now().Add(c.Deadline), false
 	for pause := firstPause; ; pause *= 2 {
 		var e *Error
-		if err := c.once(ctx, method, path, data, out); !errors.As(err, &e) {
+		if err := c.once(ctx, method, path, data, out, c.Timeout+wait); !errors.As(err, &e) {
 			return err
 		}
 		e.Repeated = unknown
@@ -292,15 +308,23 @@ func (c *Client) MakeQueue(ctx context.Context, queue string, settings map[strin
 // Put makes a task. A task without an id gets one here, so that it is only made once. If there
 // already is a task with the id, it is replaced by default, so if a request of unknown fate is
 // repeated, the task may run again. Set IfExists to "keep" to prevent that.
-func (c *Client) Put(ctx context.Context, queue string, task Task) (Put, error) {
-	puts, err := c.PutAll(ctx, queue, []Task{task})
-	if err == nil && puts[0].Err != nil {
-		err = puts[0].Err
+func (c *Client) Put(ctx context.Context, queue string, task Task) (put Put, err error) {
+	if err = task.name(); err != nil {
+		return put, err
 	}
-	if err != nil {
-		return Put{}, err
+	err = c.call(ctx, "POST", to(queue, "tasks"), task, &put, task.IfExists != "fail")
+	return put, err
+}
+
+// name gives a task without an id an id, so that a request can be repeated safely.
+func (t *Task) name() error {
+	if t.ID != "" {
+		return nil
 	}
-	return puts[0], nil
+	id := make([]byte, 16)
+	_, err := crand.Read(id)
+	t.ID, t.IfExists = hex.EncodeToString(id), "keep"
+	return err
 }
 
 // PutAll makes many tasks. It returns the result for each, in the same order.
@@ -309,12 +333,8 @@ func (c *Client) PutAll(ctx context.Context, queue string, tasks []Task) ([]Put,
 	tasks = append([]Task(nil), tasks...)
 	for n := range tasks {
 		left[n] = n
-		if tasks[n].ID == "" {
-			id := make([]byte, 16)
-			if _, err := crand.Read(id); err != nil {
-				return nil, err
-			}
-			tasks[n].ID, tasks[n].IfExists = hex.EncodeToString(id), "keep"
+		if err := tasks[n].name(); err != nil {
+			return nil, err
 		}
 	}
 	end := time.Now().Add(c.Deadline)
@@ -354,14 +374,34 @@ func (c *Client) PutAll(ctx context.Context, queue string, tasks []Task) ([]Put,
 }
 
 func mayPass(e *Error, task Task) bool {
-	if e == nil {
-		return false
-	}
-	switch e.Code {
-	case "store_down", "store_full", "busy", "stopping", "queue_full":
-		return true
-	}
-	return e.Code == "fate_unknown" && task.IfExists != "fail"
+	return e != nil && e.Passing() && (e.Code != "fate_unknown" || task.IfExists != "fail")
+}
+
+// A View is a task as twheeld has stored it. Times are Unix milliseconds, and 0 if there is none.
+type View struct {
+	ID       string          `json:"id"`
+	State    string          `json:"state"`
+	Due      int64           `json:"due"`
+	FirstDue int64           `json:"first_due"`
+	Version  int64           `json:"version"`
+	Attempts int             `json:"attempts"`
+	LeaseEnd int64           `json:"lease_end"`
+	Ended    int64           `json:"ended"`
+	Error    string          `json:"error"` // the last one
+	Payload  json.RawMessage `json:"payload"`
+	Bytes    []byte          `json:"payload_base64"`
+}
+
+// Get reads a task.
+func (c *Client) Get(ctx context.Context, queue, id string) (view View, err error) {
+	err = c.call(ctx, "GET", to(queue, "tasks", id), nil, &view, true)
+	return view, err
+}
+
+// Replay schedules a dead task again.
+func (c *Client) Replay(ctx context.Context, queue, id string) (put Put, err error) {
+	err = c.call(ctx, "POST", to(queue, "tasks", id, "replay"), nil, &put, true)
+	return put, err
 }
 
 // Cancel cancels a task, and returns the state that it was in. If that was "leased", an attempt

@@ -64,8 +64,13 @@ func TestTasks(t *testing.T) {
 			t.Error(put)
 		}
 		_, err = c.Put(ctx, queue, Task{ID: id, IfExists: "fail"})
-		if code(err) != "exists" {
+		var e *Error
+		if !errors.As(err, &e) || e.Code != "exists" || e.Status != 409 || e.Passing() {
 			t.Error(err)
+		}
+		view, err := c.Get(ctx, queue, id)
+		if err != nil || view.State != "scheduled" || string(view.Payload) != `{"n":1}` {
+			t.Error(view, err)
 		}
 		when := time.Now().Add(2 * time.Hour).Truncate(time.Millisecond)
 		put, err = c.Move(ctx, queue, id, when)
@@ -107,7 +112,8 @@ func TestBatch(t *testing.T) {
 			t.Fatal(n, put)
 		}
 	}
-	if len(puts[1500].ID) != 32 || puts[1501].Err == nil || puts[1501].Err.Field == "" {
+	if len(puts[1500].ID) != 32 || puts[1501].Err == nil || puts[1501].Err.Field == "" ||
+		puts[1501].Err.Passing() {
 		t.Error(puts[1500], puts[1501])
 	}
 }
@@ -135,6 +141,11 @@ func TestSchedules(t *testing.T) {
 		if state, err = c.EnableSchedule(ctx, queue, "other", enabled); err != nil || state.Enabled != enabled {
 			t.Error(state, err)
 		}
+	}
+	// Some builds of twheeld lack libical.
+	state, err = c.PutSchedule(ctx, queue, "rule", Schedule{RRule: "FREQ=DAILY;BYHOUR=9"})
+	if err == nil && state.RRule != "FREQ=DAILY;BYHOUR=9" || err != nil && code(err) != "invalid" {
+		t.Error(state, err)
 	}
 	run, err := c.RunSchedule(ctx, queue, "report")
 	fatal(t, err)
@@ -206,7 +217,7 @@ func TestWork(t *testing.T) {
 		if j.ID == "bad" && j.Attempt == 1 {
 			return &Failure{Err: errors.New("broken"), Delay: 1500 * time.Millisecond}
 		} else if j.ID == "bad" {
-			return &Failure{Err: errors.New("beyond repair"), Dead: true}
+			return &Failure{Err: errors.New("beyond\x00repair"), Dead: true}
 		}
 		return nil
 	}
@@ -233,8 +244,12 @@ func TestWork(t *testing.T) {
 	if len(runs) > 0 {
 		t.Error("it ran once more: ", <-runs)
 	}
-	if state, err := c.Cancel(context.Background(), queue, "bad"); err != nil || state != "dead" {
-		t.Error("it was not given up: ", state, err)
+	ctx = context.Background()
+	if view, err := c.Get(ctx, queue, "bad"); err != nil || view.State != "dead" || view.Error != "beyond?repair" {
+		t.Error("it was not given up: ", view, err)
+	}
+	if put, err := c.Replay(ctx, queue, "bad"); err != nil || put.Result != "replayed" {
+		t.Error(put, err)
 	}
 }
 
@@ -261,6 +276,83 @@ func TestLeaseLost(t *testing.T) {
 	}
 	stop()
 	fatal(t, <-ended)
+}
+
+func TestLeaseEnds(t *testing.T) {
+	end := make(chan bool)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/reserve") {
+			fmt.Fprint(w, `{"tasks":[{"id":"x","token":"t"}]}`)
+		} else if strings.HasSuffix(r.URL.Path, "/extend") {
+			<-end // as a host that is away
+		} else {
+			fmt.Fprint(w, `{"tasks":[{"id":"x","result":"applied"}]}`)
+		}
+	}))
+	defer server.Close()
+	defer close(end)
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	learned := make(chan time.Duration, 9)
+	go connect(t, server.URL).Work(work, "q", time.Second, func(ctx context.Context, j *Job) error {
+		begin := time.Now()
+		<-ctx.Done()
+		learned <- time.Since(begin)
+		stop()
+		return nil
+	})
+	select {
+	case after := <-learned:
+		if after < 900*time.Millisecond {
+			t.Error("the lease lasts longer: ", after)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the lease has ended, but the handler does not learn of it")
+	}
+}
+
+func TestStop(t *testing.T) {
+	c, queue := begin(t)
+	work, stop := context.WithCancel(ctx)
+	began, ended := make(chan bool), make(chan error)
+	go func() {
+		ended <- c.Work(work, queue, 10*time.Second, func(ctx context.Context, j *Job) error {
+			began <- true
+			<-ctx.Done()
+			return fmt.Errorf("stopped: %w", ctx.Err())
+		})
+	}()
+	_, err := c.Put(ctx, queue, Task{ID: "x"})
+	fatal(t, err)
+	<-began
+	stop()
+	fatal(t, <-ended)
+	jobs, err := c.Reserve(ctx, queue, 1, 10*time.Second, 10*time.Second)
+	if err != nil || len(jobs) != 1 || jobs[0].Attempt != 1 {
+		t.Fatal("the end of a worker used up an attempt: ", jobs, err)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	end := make(chan bool)
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	defer server.Close()
+	defer close(end)
+	c := connect(t, server.URL)
+	c.Timeout, c.Deadline = 100*time.Millisecond, time.Second
+	answer := make(chan error, 1)
+	go func() {
+		_, err := c.Put(ctx, "q", Task{})
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if code(err) != "fate_unknown" {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for an answer that never comes")
+	}
 }
 
 func TestLossy(t *testing.T) {

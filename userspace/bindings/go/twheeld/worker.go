@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -35,8 +36,8 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Reserve reserves up to limit tasks that are due. It waits for the first one, and may return none.
 func (c *Client) Reserve(ctx context.Context, queue string, limit int, lease, wait time.Duration) ([]*Job, error) {
 	var answer struct{ Tasks []*Job }
-	err := c.call(ctx, "POST", to(queue, "reserve"), map[string]any{
-		"limit": limit, "lease": Duration(lease), "wait": Duration(wait)}, &answer, true)
+	err := c.callAndWait(ctx, "POST", to(queue, "reserve"), map[string]any{
+		"limit": limit, "lease": Duration(lease), "wait": Duration(wait)}, &answer, true, wait)
 	for _, job := range answer.Tasks {
 		job.Queue = queue
 	}
@@ -62,7 +63,8 @@ func (c *Client) Ack(ctx context.Context, j *Job) (bool, error) {
 
 // Nack reports failure. If err is a *Failure, it decides what happens to the task.
 func (c *Client) Nack(ctx context.Context, j *Job, err error) (bool, error) {
-	item := map[string]any{"error": err.Error()}
+	// twheeld accepts no NUL.
+	item := map[string]any{"error": strings.ReplaceAll(err.Error(), "\x00", "?")}
 	var f *Failure
 	if errors.As(err, &f) && f.Dead {
 		item["dead"] = true
@@ -85,8 +87,22 @@ func (c *Client) Release(ctx context.Context, j *Job) (bool, error) {
 // heartbeat extends the lease after each third of it. If another worker may have the task, it calls
 // lost.
 func (c *Client) heartbeat(ctx context.Context, j *Job, lease time.Duration, lost func()) {
-	for sleep(ctx, lease/3) == nil {
-		if held, err := c.Extend(ctx, j, lease); err == nil && !held {
+	ends := time.Now().Add(lease)
+	for {
+		pause := lease / 3
+		if left := time.Until(ends); left < pause {
+			pause = left
+		}
+		if sleep(ctx, pause) != nil {
+			return
+		}
+		asked := time.Now()
+		inTime, done := context.WithDeadline(ctx, ends)
+		held, err := c.Extend(inTime, j, lease)
+		done()
+		if err == nil && held {
+			ends = asked.Add(lease)
+		} else if ctx.Err() == nil && (err == nil || !time.Now().Before(ends)) {
 			lost()
 			return
 		}
@@ -95,8 +111,9 @@ func (c *Client) heartbeat(ctx context.Context, j *Job, lease time.Duration, los
 
 // Work passes each task to handle until the context ends, and extends the lease of the task in the
 // meantime. The context of handle ends when the lease is lost or the context of Work ends. If
-// handle returns an error, the task is repeated. Work continues after outages of twheeld, and returns nil
-// when its context has ended.
+// handle returns an error, the task is repeated. If that is the error of the context of Work, the task is
+// given back without an attempt. Work continues after outages of twheeld, and returns nil when its
+// context has ended.
 func (c *Client) Work(ctx context.Context, queue string, lease time.Duration, handle func(context.Context, *Job) error) error {
 	for ctx.Err() == nil {
 		jobs, err := c.Reserve(ctx, queue, 1, lease, 20*time.Second)
@@ -124,9 +141,12 @@ func (c *Client) handle(ctx context.Context, j *Job, lease time.Duration, handle
 	done()
 	// Send the report even if Work ends.
 	var err error
-	if failed == nil {
+	switch {
+	case failed == nil:
 		_, err = c.Ack(context.Background(), j)
-	} else {
+	case ctx.Err() != nil && errors.Is(failed, ctx.Err()):
+		_, err = c.Release(context.Background(), j)
+	default:
 		_, err = c.Nack(context.Background(), j, failed)
 	}
 	return err

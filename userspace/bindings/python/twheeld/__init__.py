@@ -25,7 +25,7 @@ import time
 import urllib.parse
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, TypedDict, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, TypedDict, Union, cast
 
 __all__ = ["Client", "Dead", "Error", "Put", "Retry", "Task", "Unavailable", "task"]
 
@@ -40,7 +40,8 @@ _PASSING = ("store_down", "store_full", "busy", "stopping", "queue_full", "fate_
 
 
 class Error(Exception):
-    """An error that twheeld has reported. The status is 0 if it did not answer."""
+    """An error that twheeld has reported. The status is 0 if it did not answer, and for a single
+    task of a batch."""
 
     def __init__(self, status: int, code: str, message: str, culprit: Optional[str] = None):
         super().__init__(f"{culprit}: {message}" if culprit else message)
@@ -207,16 +208,17 @@ class Client:
         raise why
 
     def call(self, method: str, path: str, body: Optional[Json] = None, *, repeat: bool = True,
-             wait: float = 0.0) -> Json:
+             wait: float = 0.0, within: float = float("inf")) -> Json:
         """Sends a request to a path behind /v1/queues. It is repeated as the module says; without
-        repeat, only if twheeld has not done it. The answer may come after another wait seconds."""
-        end = time.monotonic() + self.deadline
+        repeat, only if twheeld has not done it. The answer may come after another wait seconds.
+        If within is less than the deadline and the timeout of the client, it replaces them."""
+        end = time.monotonic() + min(self.deadline, within)
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         pause, unknown = _PAUSE, False
         while True:
             try:
                 return self._once(method, "/v1/queues" + path, data, not repeat,
-                                  self.timeout + wait)
+                                  min(self.timeout, within) + wait)
             except Error as error:
                 error.repeated = unknown
                 unknown = unknown or error.code == "fate_unknown"
@@ -239,10 +241,10 @@ class Client:
         that it is only made once. If there already is a task with the id, it is replaced by
         default, so if a request of unknown fate is repeated, the task may run again. Use
         if_exists="keep" to prevent that."""
-        [result] = self.put_all(queue, [task(**fields)])
-        if isinstance(result, Error):
-            raise result
-        return result
+        item = _named(task(**fields))
+        answer = self.call("POST", _path(queue, "tasks"), item,
+                           repeat=item.get("if_exists") != "fail")
+        return cast(Put, answer)
 
     def put_all(self, queue: str, tasks: Iterable[Json]) -> List[Union[Put, Error]]:
         """Makes many tasks. Returns the result for each, in the same order."""
@@ -338,10 +340,10 @@ class Client:
             "limit": limit, "lease": _duration(lease), "wait": _duration(wait)}, wait=wait)
         return [_reserved(queue, item) for item in answer["tasks"]]
 
-    def _report(self, verb: str, one: Task, **more: Any) -> bool:
+    def _report(self, verb: str, one: Task, within: float = float("inf"), **more: Any) -> bool:
         item = _present({"id": one.id, "token": one.token, **more})
         try:
-            self.call("POST", _path(one.queue, verb), {"tasks": [item]})
+            self.call("POST", _path(one.queue, verb), {"tasks": [item]}, within=within)
         except Error as error:
             if error.status != 410:
                 raise
@@ -356,7 +358,7 @@ class Client:
     def nack(self, one: Task, error: str = "", *, delay: Optional[float] = None,
              dead: bool = False) -> bool:
         """Reports failure. Without a delay, the retry settings of the task decide."""
-        return self._report("nack", one, error=error, delay=_duration(delay),
+        return self._report("nack", one, error=_printable(error), delay=_duration(delay),
                             dead=dead or None)
 
     def extend(self, one: Task, lease: float) -> bool:
@@ -368,11 +370,15 @@ class Client:
         return self._report("release", one, delay=_duration(delay))
 
     def _heartbeat(self, one: Task, lease: float, done: threading.Event) -> None:
-        while not done.wait(lease / 3):
+        ends = time.monotonic() + lease
+        while not done.wait(max(0.0, min(lease / 3, ends - time.monotonic()))):
+            asked = time.monotonic()
             try:
-                if not self.extend(one, lease):
+                if asked >= ends or not self._report("extend", one, ends - asked,
+                                                     lease=_duration(lease)):
                     one.lost.set()
                     return
+                ends = asked + lease
             except Error:
                 pass                    # the next one may still be in time
 
@@ -407,6 +413,11 @@ class Client:
         else:
             self.nack(one, str(failed) or type(failed).__name__, dead=isinstance(failed, Dead),
                       delay=failed.delay if isinstance(failed, Retry) else None)
+
+
+def _printable(text: str) -> str:
+    """Replaces the characters that JSON or twheeld would refuse: half a surrogate pair, and NUL."""
+    return text.encode(errors="replace").decode().replace("\0", "?")
 
 
 def _path(*words: str) -> str:
