@@ -329,9 +329,10 @@ run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEM
 output_has '^\{"n":\[1,0.5\]\} w1 1$' \
 	"a worker without its command gives the task back, without an attempt"
 run task add work --id=w2 --payload='{"n":[1,0.5]}'
-run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
+run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT $TWHEEL_KEY"'
 status_is 0 "worker"
-output_has '^\{"n":\[1,0.5\]\} w2 1$' "worker passes payload and environment to the command"
+output_has '^\{"n":\[1,0.5\]\} w2 1 work/w2/[0-9]+/[0-9]+$' \
+	"worker passes payload and environment to the command"
 run task get work w2
 status_is 5 "worker acknowledges the task"
 run task add work --id=w3

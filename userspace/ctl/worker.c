@@ -208,6 +208,7 @@ static int payload_fd(const json_t *task)
 
 static pid_t start_command(const struct worker *w, const json_t *task)
 {
+	const char *key = json_string_value(json_object_get(task, "key"));
 	int fd = payload_fd(task);
 	char attempt[24];
 	sigset_t none;
@@ -223,6 +224,9 @@ static pid_t start_command(const struct worker *w, const json_t *task)
 		setenv("TWHEEL_QUEUE", w->queue, 1);
 		setenv("TWHEEL_TASK", json_string_value(json_object_get(task, "id")), 1);
 		setenv("TWHEEL_ATTEMPT", attempt, 1);
+		/* A twheeld before 0.3 sends none. */
+		if (key)
+			setenv("TWHEEL_KEY", key, 1);
 		signal(SIGTERM, SIG_DFL);
 		signal(SIGINT, SIG_DFL);
 		sigemptyset(&none);
@@ -372,10 +376,11 @@ const struct verb verb_worker = {
 	.args = "QUEUE [--] COMMAND [ARGUMENT]...",
 	.summary = "Run a command for each task of a pull queue of twheeld.",
 	.help =
-		"The command gets the payload on stdin, and TWHEEL_QUEUE, TWHEEL_TASK and\n"
-		"TWHEEL_ATTEMPT in its environment. If its exit status is 0, the task is done; if\n"
-		"it is 65, the task is dead; if it is 126 or 127, the task is given back. After\n"
-		"any other status, the task is tried again.\n"
+		"The command gets the payload on stdin, and TWHEEL_QUEUE, TWHEEL_TASK,\n"
+		"TWHEEL_ATTEMPT and TWHEEL_KEY in its environment. The key is equal for all\n"
+		"attempts of a run. If the exit status is 0, the task is done; if it is 65, the\n"
+		"task is dead; if it is 126 or 127, the task is given back. After any other\n"
+		"status, the task is tried again.\n"
 		"\n"
 		"      --lease=DURATION  how long a task belongs to the worker, which renews the\n"
 		"                        lease while the command runs (default: 30s)\n"
