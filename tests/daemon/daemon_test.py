@@ -4,6 +4,7 @@
 
   daemon_test.py PROGRAM [NAME... | --share DIRECTORY]
 """
+import concurrent.futures
 import http.client
 import json
 import os
@@ -2888,8 +2889,14 @@ def many_queues():
     own = Redis()
     d = Daemon(own)
     c = d.client()
-    for n in range(1000):
+    for n in range(990):
         equal(c.call("PUT", f"/v1/queues/q{n}", {})[0], 201)
+    # Of those that are put at the same time, none is stored in vain.
+    with concurrent.futures.ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(lambda n: d.client().call("PUT", f"/v1/queues/r{n}", {})[0],
+                                range(30)))
+    equal(sorted(answers), [201] * 10 + [429] * 20)
+    equal(own.ask("HLEN", "tw:queues"), "1000")
     idle_queues(own, c)
     shared_census(own, d, c, 4000)
     status, answer = c.call("PUT", "/v1/queues/more", {})

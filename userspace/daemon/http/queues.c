@@ -235,6 +235,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	struct queue *q;
 	char text[100];
 
+	r->daemon->making -= s->create;
 	if (result != STORE_OK || reply->type != REDIS_REPLY_INTEGER) {
 		request_store_error(r, result);
 		end_setting(s);
@@ -260,7 +261,8 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	if (q)
 		route_queue_get(r, q);
 	else
-		request_error(r, 503, "store_down", "queue", "the maximum number of queues is reached");
+		request_error(r, 503, "fate_unknown", "queue",
+			      "the queue was stored, but this daemon has no room for it");
 	end_setting(s);
 }
 
@@ -277,6 +279,7 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	s->request = r;
 	s->settings = *settings;
 	s->create = create;
+	r->daemon->making += create;
 	s->text = json_text(queue_settings_to_store(settings, q ? q->stored : NULL), NULL);
 	if (!s->text)
 		abort();
@@ -327,7 +330,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 		request_store_error(r, result);
 		return;
 	}
-	if (!q && HASH_COUNT(r->daemon->queues) >= QUEUES_MAX) {
+	if (!q && HASH_COUNT(r->daemon->queues) + r->daemon->making >= QUEUES_MAX) {
 		request_error(r, 429, "queue_full", "queue", "there are %d queues already",
 			      QUEUES_MAX);
 		return;

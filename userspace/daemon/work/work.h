@@ -65,6 +65,7 @@ struct member {
  * @members: number of the other daemons
  * @queues: by name
  * @lanes: number of lanes of all queues
+ * @making: number of queues that are being stored
  * @removed: removed queues, until all that they began has ended
  * @census: of all queues, once somebody has asked
  * @schedules: by field
@@ -116,6 +117,7 @@ struct daemon {
 	size_t members;
 	struct queue *queues;
 	unsigned int lanes;
+	unsigned int making;
 	struct queue *removed;
 	struct census *census;
 	struct schedule *schedules;
