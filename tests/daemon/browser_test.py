@@ -416,6 +416,9 @@ def schedules():
     page.until(lambda: rows()["tick"][2].startswith("in "))
     page.click(button("report", "Run"))
     wait_until(lambda: c.call("GET", path(name))[1]["scheduled"] == 3)
+    redis.run("HSET", "tw:schedules", name + "/later", "10 ")
+    page.until(lambda: "and 1 that a newer twheeld stored" in rows())
+    redis.run("HDEL", "tw:schedules", name + "/later")
     equal(page.complaints(), [])
 
 

@@ -224,6 +224,11 @@ output_has '^tick  .* runs$' "schedule list has the second schedule"
 run schedule list --json mail
 output_has '^\{.*"missed_limit":5' "schedule list prints JSON"
 holds "schedule list prints one line of JSON for each schedule" [ "$(wc -l <"$dir/out")" -eq 2 ]
+redis-cli -s "$dir/redis.sock" HSET tw:schedules mail/later '10 ' >/dev/null
+run schedule list mail
+error_has '^hint: schedules that a newer twheeld stored, and that are not listed: 1$' \
+	"schedule list counts the schedules that only a newer twheeld can read"
+redis-cli -s "$dir/redis.sock" HDEL tw:schedules mail/later >/dev/null
 run schedule show mail report
 output_has '^cron +30 2 \* \* mon-fri$' "schedule show prints the fields"
 output_has '^task +.*"X-A":"b"' "schedule show prints what a run does"

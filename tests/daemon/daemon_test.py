@@ -2032,9 +2032,9 @@ def newer_task():
         {"id": "header"}, {"id": "body"}, {"id": "new"}]})[1]
     equal([t.get("error", {}).get("code") for t in answer["tasks"]], ["newer", "newer", None])
     equal([t["id"] for t in reserve("/v1/queues/s", c, limit=10)], ["new"])
-    equal([t["id"] for t in c.call("GET", "/v1/queues/s/tasks?state=dead")[1]["tasks"]], [])
+    equal(c.call("GET", "/v1/queues/s/tasks?state=dead")[1], {"tasks": []})
     c.call("DELETE", "/v1/queues/s/tasks/new")
-    equal([t["id"] for t in c.call("GET", "/v1/queues/s/tasks")[1]["tasks"]], [])
+    equal(c.call("GET", "/v1/queues/s/tasks")[1], {"tasks": [], "newer": 3})
     equal(c.call("POST", "/v1/queues/s/purge", {"state": "scheduled"}), (200, {"removed": 0}))
     status, answer = c.call("DELETE", "/v1/queues/s?purge=true")
     equal((status, answer["error"]["code"]), (409, "not_empty"))
@@ -2071,6 +2071,10 @@ def newer_queue():
         equal((status, answer.get("concurrency"), answer["timeout"]), (200, want, 7000))
         stored = json.loads(own.run("HGET", "tw:queues", "n"))
         equal((stored.get("concurrency"), stored["timeout"], stored["color"]), (want, 7000, "red"))
+    # A list counts the queues that it lacks.
+    other = Daemon(own)
+    wait_until(lambda: other.client().call("GET", "/v1/queues")[1].get("newer") == 2, 10)
+    equal(other.end(), 0)
     # A queue that the daemon already knew goes on as it was.
     put("/v1/queues/s", "x", c)
     equal([t["id"] for t in reserve("/v1/queues/s", c)], ["x"])

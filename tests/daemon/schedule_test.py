@@ -144,6 +144,7 @@ def refused():
     for path in ("good", "good/next"):
         status, answer = call("GET", path)
         equal((status, answer["error"]["code"]), (409, "newer"), path)
+    equal(client.call("GET", "/v1/queues/push/schedules")[1], {"schedules": [], "newer": 1})
     redis.run("HSET", "tw:schedules", "push/good", text)
     equal(call("GET", "good/next?n=0")[1]["error"]["field"], "n")
     equal(call("GET", "good/next?m=1")[1]["error"]["field"], "m")

@@ -223,3 +223,11 @@ const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms)
 	snprintf(buf, DURATION_LEN + 8, left < 0 ? "%s ago" : "in %s", duration);
 	return buf;
 }
+
+void hint_newer(const json_t *answer, const char *what)
+{
+	json_int_t count = json_integer_value(json_object_get(answer, "newer"));
+
+	if (count)
+		hint("%s that a newer twheeld stored, and that are not listed: %lld", what, count);
+}

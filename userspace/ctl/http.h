@@ -102,4 +102,7 @@ json_t *time_value(const char *text);
 /* "in 5s", "3s ago" for a Unix time in ms. */
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms);
 
+/* Tells how many tasks, schedules or queues a list lacks because a newer twheeld stored them. */
+void hint_newer(const json_t *answer, const char *what);
+
 #endif /* TWHEELCTL_HTTP_H */

@@ -122,6 +122,7 @@ static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 		if (!conf->json)
 			hint_lanes(q);
 	}
+	hint_newer(answer, "queues");
 	json_decref(queues);
 	json_decref(answer);
 }

@@ -189,6 +189,7 @@ static int list(const struct command *c, const char *queue)
 	do {
 		answer = http_call(&c->conf, "GET", path, NULL);
 		print_list(c, answer, "schedules", print_schedule);
+		hint_newer(answer, "schedules");
 		cursor = json_string_value(json_object_get(answer, "cursor"));
 		snprintf(path, sizeof(path), "/v1/queues/%s/schedules?limit=1000&cursor=", queue);
 		if (cursor)

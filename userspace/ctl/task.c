@@ -120,6 +120,7 @@ static int list(const struct command *c, const char *queue)
 	}
 	if (!c->conf.json && json_object_get(answer, "cursor"))
 		hint("the list ends at --limit=%zu: there may be more tasks", i);
+	hint_newer(answer, "tasks");
 	json_decref(answer);
 	return STATUS_OK;
 }

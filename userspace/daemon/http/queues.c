@@ -119,7 +119,10 @@ static void show_all(void *arg)
 		write_queue(f, q, &q->counted);
 		comma = ",";
 	}
-	fprintf(f, "],\"hosts\":%s}", hosts);
+	fprintf(f, "],\"hosts\":%s", hosts);
+	if (r->daemon->newer && t && bearer_sees_all(t))
+		fprintf(f, ",\"newer\":%u", r->daemon->newer);
+	fputc('}', f);
 	free(verbs);
 	free(hosts);
 	if (fclose(f))

@@ -475,6 +475,7 @@ static void list_records(void *arg, enum store_result result, const redisReply *
 	const char *queue = l->queue->name;
 	uint64_t now = work_now_ms(r->daemon);
 	size_t skip = strlen(queue) + 1;
+	unsigned int newer = 0;
 	json_t *list, *answer;
 
 	if (result != STORE_OK || reply->type != REDIS_REPLY_ARRAY ||
@@ -487,12 +488,18 @@ static void list_records(void *arg, enum store_result result, const redisReply *
 		const redisReply *text = reply->element[i];
 		struct record record;
 
-		if (text->type == REDIS_REPLY_STRING &&
-		    record_parse(text->str, text->len, &record) && record.state != RECORD_DELETED)
+		/* It was removed in the meantime. */
+		if (text->type != REDIS_REPLY_STRING)
+			continue;
+		if (!record_parse(text->str, text->len, &record))
+			newer++;
+		else if (record.state != RECORD_DELETED)
 			json_array_append_new(list, schedule_to_json(queue, l->field[i] + skip,
 								     &record, now));
 	}
 	answer = json_pack("{s:o}", "schedules", list);
+	if (newer)
+		json_object_set_new(answer, "newer", json_integer(newer));
 	if (l->more)
 		json_object_set_new(answer, "cursor",
 				    json_string(l->field[l->count - 1] + skip));

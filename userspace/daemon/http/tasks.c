@@ -210,7 +210,7 @@ static void got_task(void *arg, enum store_result result, const redisReply *repl
 		request_store_error(r, result);
 		return;
 	}
-	if (look_answer_newer(reply)) {
+	if (look_answer_newer(reply, 0)) {
 		request_newer(r, "id");
 		return;
 	}
@@ -239,6 +239,7 @@ void route_task_get(struct request *r, struct queue *q)
  * @lane: that is being asked
  * @after: where in the lane
  * @tasks: found so far
+ * @newer: those that a newer version stored, which are not listed
  */
 struct listing {
 	struct request *request;
@@ -247,6 +248,7 @@ struct listing {
 	unsigned int lane;
 	struct place after;
 	json_t *tasks;
+	unsigned int newer;
 };
 
 static void list_lane(struct listing *l);
@@ -269,6 +271,7 @@ static void listed(void *arg, enum store_result result, const redisReply *reply)
 		char id[TASK_ID_MAX + 1];
 		struct task_view view;
 
+		l->newer += look_answer_newer(reply, i);
 		if (!look_answer_item(reply, i, id, &view))
 			continue;
 		view.queue = l->queue->name;
@@ -281,6 +284,8 @@ static void listed(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	answer = json_pack("{s:o}", "tasks", l->tasks);
+	if (l->newer)
+		json_object_set_new(answer, "newer", json_integer(l->newer));
 	if (looked == asked) {
 		list_cursor_text(cursor, l->lane, l->after.score, l->after.id);
 		json_object_set_new(answer, "cursor", json_string(cursor));

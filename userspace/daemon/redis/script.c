@@ -429,11 +429,11 @@ unsigned int look_answer_items(const redisReply *reply)
 	return reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->elements - 1 : 0;
 }
 
-bool look_answer_newer(const redisReply *reply)
+bool look_answer_newer(const redisReply *reply, unsigned int n)
 {
 	int64_t state;
 
-	return number(reply, 1, &state) && state == -2;
+	return number(reply, n + 1, &state) && state == -2;
 }
 
 bool look_answer_item(const redisReply *reply, unsigned int n, char id[TASK_ID_MAX + 1],

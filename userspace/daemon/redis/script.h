@@ -339,9 +339,10 @@ unsigned int look_list_items(const redisReply *reply);
 unsigned int look_answer_items(const redisReply *reply);
 
 /**
- * look_answer_newer() - whether a newer version stored the task that was asked for
+ * look_answer_newer() - whether a newer version stored a task
+ * @n: its number in a list; 0: the task that was asked for
  */
-bool look_answer_newer(const redisReply *reply);
+bool look_answer_newer(const redisReply *reply, unsigned int n);
 
 /**
  * look_answer_item() - one task of an answer

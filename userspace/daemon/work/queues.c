@@ -287,20 +287,24 @@ static void loaded_all(void *arg, enum store_result result, const redisReply *re
 {
 	struct daemon *d = arg;
 	struct queue *q;
+	bool readable;
 
 	if (result != STORE_OK || reply->type != REDIS_REPLY_ARRAY)
 		return;
 	for (q = d->queues; q; q = q->hh.next)
 		q->listed = false;
+	d->newer = 0;
 	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
 		const redisReply *name = reply->element[i], *text = reply->element[i + 1];
 
 		if (name->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
 			continue;
-		load(d, name->str, text->str, text->len, &q);
+		readable = load(d, name->str, text->str, text->len, &q);
 		q = queue_find(d, name->str);
 		if (q)
 			q->listed = true;
+		else if (!readable)
+			d->newer++;
 	}
 	for (q = d->queues; q; q = q->hh.next) {
 		if (!q->listed)

@@ -286,7 +286,7 @@ static void looked(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	/* A run that only a newer version can read is left to that: it may be in progress. */
-	if (look_answer_newer(reply) ||
+	if (look_answer_newer(reply, 0) ||
 	    (look_answer_items(reply) && look_answer_item(reply, 0, id, &view) &&
 	     (view.state == TASK_SCHEDULED || view.state == TASK_LEASED))) {
 		next = schedule_next(&s->spec, s->record.next);

@@ -66,6 +66,7 @@ struct member {
  * @queues: by name
  * @lanes: number of lanes of all queues
  * @making: number of queues that are being stored
+ * @newer: number of queues that only a newer version can read, when all were read last
  * @removed: removed queues, until all that they began has ended
  * @census: of all queues, once somebody has asked
  * @schedules: by field
@@ -118,6 +119,7 @@ struct daemon {
 	struct queue *queues;
 	unsigned int lanes;
 	unsigned int making;
+	unsigned int newer;
 	struct queue *removed;
 	struct census *census;
 	struct schedule *schedules;

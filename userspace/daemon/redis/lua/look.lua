@@ -17,8 +17,8 @@
 --   limit	at most 1000 are listed
 --   score, id	continue after this place, even if its task is gone
 -- Answer: time, then a list of how many ids were looked at, and the place of the last of them;
--- then the tasks, in the order of the set. Bodies are left out after 1 MiB, and so are the tasks
--- of a newer version.
+-- then the tasks, in the order of the set, with -2 for a task that a newer version stored. Bodies
+-- are left out after 1 MiB.
 --
 -- A task is a list of sixteen:
 --   id, state, due, first, version, attempts, lost, limit
@@ -33,8 +33,10 @@ local size = 0
 
 local function view(id, score)
 	local h = get(id)
-	if not h or h == NEWER then
+	if not h then
 		return nil
+	elseif h == NEWER then
+		return -2
 	end
 	local body = ''
 	if size < BYTES then
@@ -42,7 +44,7 @@ local function view(id, score)
 		size = size + #body
 	end
 	if format_of(body) > 1 then
-		return nil
+		return -2
 	end
 	if h.state == SCHEDULED then
 		score = 0
