@@ -1723,7 +1723,7 @@ def example():
             "    if task['payload'] == 1:\n"
             "        tasks.call('PUT', '/ex/tasks/' + task['id'], {'payload': 2})\n"
             "    elif task['attempt'] == 1:\n"
-            "        raise ValueError('again')\n"
+            "        raise ValueError('again\\0\\udcff')\n"
             "tasks.work('ex', handle)\n")
     env = {**os.environ, "TWHEELD": f"http://127.0.0.1:{port}",
            "PYTHONPATH": os.path.dirname(program), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -70,7 +70,7 @@ def work(queue, handle, lease=30):
             try:
                 handle(task)
             except Exception as error:  # pylint: disable=broad-except
-                verb, more = "nack", {"error": str(error)}
+                verb, more = "nack", {"error": repr(error)}
             else:
                 verb, more = "ack", {}
             done.set()
