@@ -191,10 +191,10 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  *
  * Use this to look at a wheel without changing it. You can call twheel_info(), twheel_stats(),
  * twheel_list(), twheel_next() and twheel_metrics(). All functions that would change the wheel
- * fail, including twheel_read(): twheel_set() and twheel_clear() with -ENOENT, the others with
- * -EACCES. twheel_list() reports the ids and user_data that the kernel knows, which differ from
- * those of twheel_add(), and includes idle timers that the library of the other process keeps
- * for reuse.
+ * fail, including twheel_read(): twheel_set(), twheel_clear(), twheel_set_many() and
+ * twheel_del_many() with -ENOENT, the others with -EACCES. twheel_list() reports the ids and
+ * user_data that the kernel knows, which differ from those of twheel_add(), and includes idle
+ * timers that the library of the other process keeps for reuse.
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -ENOMEM.
  */

@@ -11,9 +11,10 @@
  *                                 ^
  *                          REGISTER, 64 at a time
  *
- * A word that is not 0 proves that no event of the timer is outstanding, so a single exchange can
- * move or disarm the timer. To keep it that way, twheel_clear() does not write 0 but parks the
- * word: shadow.armed stays set, and the next arming is a single exchange again.
+ * Unless the timer is periodic, a word that is not 0 proves that none of its events is outstanding,
+ * so a single exchange can move or disarm the timer. To keep it that way, twheel_clear() does not
+ * write 0 but parks the word: shadow.armed stays set, and the next arming is a single exchange
+ * again.
  *
  * If a word is 0, the timer has expired, or was disarmed by an operation. The event of an expired
  * timer is unread, on its way from the backend's read to the program, or handed out. Because it is
