@@ -17,7 +17,7 @@
  * is no memory for them. The mapping keeps the wheel alive after close(), and a child inherits
  * it, but it can neither grow nor be made executable.
  *
- * Each error has a single meaning:
+ * These are the errors and what each of them means:
  *
  *   EINVAL  a flag is unknown, a reserved field is not zero, or a value is out of range;
  *           the buffer of read() is smaller than an event; the mapping that mmap() asks for
