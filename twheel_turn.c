@@ -9,12 +9,12 @@
  * a softirq, where turns have a budget, and a worker does the rest. The header of the table
  * contains the time of the next turn, so that user space knows when its marks will be seen.
  *
- * The meaning of @programmed, and the functions that set it:
+ * The meaning of @programmed, and how it comes about:
  *
  *   WHEEL_NEVER   nothing is to be done          file_set_clock(), note_next()
  *   a time ahead  the hrtimer will fire then     start_timer(), restart()
- *   a time past   the hrtimer is running, or
- *                 has queued the wheel           turn_timer(), without the lock
+ *   a time past   the hrtimer is running, or     time has passed; turn_timer() may have
+ *                 has queued the wheel           queued the wheel without the lock
  *   0             the wheel is queued            hand_over()
  *
  * The header of the table says the same, but 0 whenever the wheel is queued.

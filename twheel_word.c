@@ -32,10 +32,10 @@
 #include "twheel_trace.h"
 
 #ifndef CONFIG_64BIT
-#error "The words of the table are exchanged as 64 bits, by xchg()"
+#error "The words of the table are exchanged as 64 bits, by cmpxchg64()"
 #endif
 #ifdef CONFIG_PARISC
-#error "On parisc xchg() takes a lock of the kernel, which user space does not take"
+#error "On parisc cmpxchg64() takes a kernel lock, which user space does not take"
 #endif
 #if defined(CONFIG_MIPS) || defined(CONFIG_SPARC)
 #error "On mips and sparc user space may write to a cache that the kernel does not look into"
