@@ -6,8 +6,8 @@ calendar_test.py PROGRAM [NUMBER]: chooses NUMBER random calendars (100000) and 
 compares the next three runs in UTC. PROGRAM is built from unit/cron_lines.c. Prints TAP.
 
 Where the two differ, the test goes through the days one by one, because croniter 1.3.8 skips
-the 1st of March for "*/6", for example. Local time is not compared, because croniter and the
-contract treat times that do not exist, or exist twice, differently. unit/cron_test.c covers
+the 1st of March for "*/6", for example. Local time is not compared, because croniter and
+twheeld treat times that do not exist, or exist twice, differently. unit/cron_test.c covers
 these.
 """
 

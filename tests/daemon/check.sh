@@ -136,7 +136,7 @@ part_cluster() {
 	"$tests/cluster_test.py" "$out/twheeld"
 }
 
-# C3 and C4: masters are killed.
+# Masters are killed.
 part_failover() {
 	whole failover
 }

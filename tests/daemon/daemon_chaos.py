@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""C1 and C2: four daemons are killed and stopped while clients and schedules work.
+"""Four daemons are killed and stopped while clients and schedules work.
 
   daemon_chaos.py PROGRAM [SECONDS [SEED]]
 

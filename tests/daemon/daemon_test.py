@@ -3,6 +3,28 @@
 """twheeld from its users' view: all routes, their errors, and the laws D1 to D19.
 
   daemon_test.py PROGRAM [NAME... | --share DIRECTORY]
+
+Each law has a test in one of the files *_test.py:
+
+  D1   An accepted task leaves Redis only if it succeeds, is cancelled, or a setting says so.
+  D2   No attempt begins before the task is due by the clock of Redis.
+  D3   No poll decides when a task runs, so a short stall of Redis makes no task late.
+  D4   A daemon that dies loses no task: others run its tasks when their leases end.
+  D5   A restart of Redis loses only what Redis had not kept.
+  D6   A failover loses nothing that a replica has confirmed.
+  D7   A task runs twice only if a lease ended, or a report was lost or taken back.
+  D8   After a task is cancelled, moved or replaced, no attempt of the former begins.
+  D9   Retries back off exponentially, and obey Retry-After.
+  D10  Dead tasks can be listed, read and replayed. Age and count limit them.
+  D11  After max-lost leases without a report a task is dead.
+  D12  An overdue task runs, unless its late policy skips or buries it.
+  D13  The memory of a daemon does not depend on the number of tasks.
+  D14  A slow endpoint delays no other.
+  D15  Callbacks reach only public addresses, unless the configuration allows others.
+  D16  The daemon refuses a Redis, or a request, rather than lose tasks.
+  D17  On SIGTERM the daemon finishes or releases its tasks, and exits with 0.
+  D18  The runs of a schedule are exactly those of its calendar.
+  D19  What strangers send takes a limited amount of memory and work.
 """
 import concurrent.futures
 import http.client

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""C3 and C4: Redis masters are killed again and again while clients work.
+"""Redis masters are killed again and again while clients work.
 
   failover_chaos.py PROGRAM c3|c4 [SECONDS [SEED]]
 

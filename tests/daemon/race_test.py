@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""T2, D8: cancel, move and replace race with the start of tasks in the last 500 ms before they
-are due.
+"""D8: cancel, move and replace race with the start of tasks in the last 500 ms before they are due.
 
   race_test.py PROGRAM [OPERATIONS [SEED]]
 
@@ -196,8 +195,8 @@ def main():
           f"the last {WINDOW} ms, {recalled:.0f} recalls")
     print("# " + ", ".join(f"{k}: {n}" for k, n in sorted(counts.items())))
     rows = [("D8: what the clients were told is what the endpoint got", not wrong),
-            (f"T2: {OPERATIONS} operations are in the window", inside >= OPERATIONS),
-            ("T2: they meet tasks that daemons hold", recalled * HELD >= OPERATIONS),
+            (f"D8: {OPERATIONS} operations are in the window", inside >= OPERATIONS),
+            ("D8: they meet tasks that daemons hold", recalled * HELD >= OPERATIONS),
             ("no client failed", not failed),
             ("the daemons end well", all([d.end() == 0 for d in daemons]))]
     for why, ops in wrong.items():

@@ -519,7 +519,7 @@ TEST_F(kick, disarm_unread)
 
 /*
  * G6: read() withdraws nothing. Of a thousand unread timers, every other one is armed anew
- * without a KICK: each event is read once, and then the new armings are in effect (section 6).
+ * without a KICK: each event is read once, and then the new armings are in effect.
  */
 TEST_F(kick, unread_and_armed_without_kick)
 {
@@ -609,8 +609,8 @@ TEST_F(kick, signals_and_armed_over)
 }
 
 /*
- * Section 6: An unread event of a periodic timer stays when an exchange disarms the timer. G6:
- * poll and read withdraw nothing; a KICK withdraws the events of the slots that it lists.
+ * An unread event of a periodic timer stays when an exchange disarms the timer. G6: poll and read
+ * withdraw nothing; a KICK withdraws the events of marked slots.
  */
 TEST_F(kick, disarmed_unread_stays)
 {
@@ -627,7 +627,7 @@ TEST_F(kick, disarmed_unread_stays)
 	EXPECT_NE(0, disarm(&self->t, other));
 	EXPECT_TRUE(readable(self->fd, 0));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	/* A KICK without a list looks at marks, and there are none. */
+	/* This KICK finds no marks. */
 	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(2, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(0, kick(&self->t, id));

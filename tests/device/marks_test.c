@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The marks, section 6 of the design: a program marks a timer that it arms or moves earlier,
- * and the kernel looks at it at the next turn. next_ns says when that is, so a KICK is needed
- * only if the deadline comes before it.
+ * The marks: a program marks a timer that it arms or moves earlier, and the kernel looks at it at
+ * the next turn. next_ns says when that is, so a KICK is needed only if the deadline comes before
+ * it.
  */
 #include "bystander.h"
 #include "ledger.h"
@@ -264,8 +264,8 @@ TEST_F(marks, moved_earlier)
 }
 
 /*
- * On an idle wheel, or for a deadline before the next turn, a KICK without a list does it, and
- * returns 0.
+ * On an idle wheel, or for a deadline before the next turn, a KICK makes the kernel look at the
+ * marks, and returns 0.
  */
 TEST_F(marks, kick_looks_at_marks)
 {
@@ -438,8 +438,8 @@ static void turn_over_unread(struct __test_metadata *_metadata, struct table *t,
 }
 
 /*
- * Law 6: A turn that nobody asked for withdraws nothing. The event stays, then the new arming
- * takes effect.
+ * A turn that nobody asked for withdraws nothing. The event stays, then the new arming takes
+ * effect.
  */
 TEST_F(marks, turn_withdraws_nothing)
 {
@@ -456,7 +456,7 @@ TEST_F(marks, turn_withdraws_nothing)
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
-/* Law 6: A KICK withdraws the event, even if a turn has come between the mark and the KICK. */
+/* A KICK withdraws the event, even if a turn has come between the mark and the KICK. */
 TEST_F(marks, kick_withdraws_after_a_turn)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);

@@ -902,8 +902,7 @@ static unsigned long long number_of(int fd)
 }
 
 /*
- * Section 4: The id of a wheel consists of 64 random bits, so it reveals nothing about other
- * wheels.
+ * The id of a wheel consists of 64 random bits, so it reveals nothing about other wheels.
  */
 TEST(numbers_are_random)
 {
@@ -952,7 +951,7 @@ static bool listed(unsigned long long id, struct listed *l)
 	return found;
 }
 
-/* Section 4: Root finds each wheel in debugfs, even one whose descriptor is only in a message. */
+/* Root finds each wheel in debugfs, even one whose descriptor is only in a message. */
 TEST(root_finds_all)
 {
 	unsigned long long id;
@@ -1026,8 +1025,8 @@ static void *open_in_own_table(void *arg)
 }
 
 /*
- * Section 4: twheelctl ps finds a wheel that is only in a message, only mapped, or in a
- * thread's own descriptor table.
+ * twheelctl ps finds a wheel that is only in a message, only mapped, or in a thread's own
+ * descriptor table.
  */
 TEST(ps_finds_all)
 {

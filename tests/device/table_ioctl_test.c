@@ -473,8 +473,8 @@ TEST_F(periodic, disarm)
 }
 
 /*
- * Disarmed by exchange while its event is unread: the event stays (section 6) until it is read
- * or a verb withdraws it, and no further period comes.
+ * Disarmed by exchange while its event is unread: the event stays until it is read or a verb
+ * withdraws it, and no further period comes.
  */
 TEST_F(periodic, disarm_unread)
 {
@@ -546,7 +546,7 @@ TEST_F(periodic, disarm_unread)
 
 /*
  * Moved while its event is unread: a read before the KICK delivers the event, and a KICK
- * withdraws it (section 6). The new arming takes effect in either case.
+ * withdraws it. The new arming takes effect in either case.
  */
 TEST_F(periodic, move_unread)
 {

@@ -210,7 +210,7 @@ TEST_F(table, lengths_and_offsets)
 	EXPECT_GE(good, 6);
 }
 
-/* Section 6: The parts of the table can be mapped separately, in any order and at any address. */
+/* The parts of the table can be mapped separately, in any order and at any address. */
 TEST_F(table, page_by_page)
 {
 	struct twheel_setup s = { .max_timers = 1000 };
@@ -421,8 +421,8 @@ static long long status_kb(const char *field)
 }
 
 /*
- * Section 6: Pages are allocated on demand. A process that locks all its present and future
- * memory, or asks for all pages at once, also gets only those that it touches.
+ * Pages are allocated on demand. A process that locks all its present and future memory, or asks
+ * for all pages at once, also gets only those that it touches.
  */
 TEST_F(table, locked_in_memory)
 {

@@ -514,7 +514,7 @@ static inline __u64 tick_of(const struct table *t, __u64 deadline)
 	return (deadline - 1) & ~(t->tick - 1);
 }
 
-/* KICK without a list of slots. */
+/* Kicks without setting a mark first. */
 static inline int turn_now(int fd)
 {
 	return call(fd, TWHEEL_IOC_KICK, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The head of a lane of twheeld: Redis, two daemons that compete for its tasks, and time,
- * in every interleaving. With lease.pml it is model M1 of the daemon's contract.
+ * in every interleaving. lease.pml models the leases.
  *
  * Redis has "next", which is never later than the head. A script that schedules an
  * earlier task lowers "next" and publishes the time. A daemon's alarm follows the head.

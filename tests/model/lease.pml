@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The lease of a task of twheeld: Redis, two daemons, a client, and time, in every
- * interleaving. With lane.pml it is model M1 of the daemon's contract.
+ * interleaving. lane.pml models the lanes.
  *
  * A daemon takes the task ahead of its due time, holds it, begins it when it is due, and
  * reports. The client cancels it at some time; a recall asks the holder of a task ahead.
