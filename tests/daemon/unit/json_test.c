@@ -16,7 +16,7 @@
 static struct api_error err;
 static struct queue_settings push, pull;
 
-#define NO_UNIT		"must be a string with a unit (ms, s, min, h, d), such as \"30s\""
+#define NO_UNIT		"must be a string with a unit (ms, s, min, h, d, w), such as \"30s\""
 #define BARE_UNIT	"a duration needs a unit: ns, us, ms, s, min, h, d or w"
 #define BARE		"a bare number is Unix milliseconds, 100000000000 or more"
 #define CB	"'callback':{'url':'http://a'}"

@@ -608,7 +608,8 @@ static void answer_all(struct api *api)
 
 	DL_FOREACH_SAFE(api->requests, r, next) {
 		if (r->suspended)
-			request_error(r, 503, "fate_unknown", NULL, "twheeld is stopping");
+			request_error(r, 503, "fate_unknown", NULL, "this daemon is stopping, so it is "
+				      "not known if the request was carried out: repeat it");
 	}
 	for (size_t i = 0; i < api->listeners; i++) {
 		if (api->listener[i].http)

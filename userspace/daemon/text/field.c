@@ -120,7 +120,7 @@ int field_duration(const struct fields *f, const char *name, uint64_t min, uint6
 		return field_number(f, name, min, max, ms);
 	if (!json_is_string(v))
 		return field_error(f, INVALID, name,
-				   "must be a string with a unit (ms, s, min, h, d), such as \"30s\"");
+				   "must be a string with a unit (ms, s, min, h, d, w), such as \"30s\"");
 	why = parse_ms(json_string_value(v), &value);
 	if (why)
 		return field_error(f, INVALID, name, "%s", why);
