@@ -30,7 +30,6 @@
 enum {
 	EXIT_OK = 0,
 	EXIT_DEAD = 65,
-	EXIT_RETRY = 75,
 };
 
 /* How long the worker waits after an error before it asks twheeld again. */
@@ -105,6 +104,15 @@ static void pause_worker(const struct worker *w)
 	pselect(0, NULL, NULL, NULL, &time, &w->waiting);
 }
 
+static void complain_of_status(int status, const json_t *answer)
+{
+	const json_t *error = json_object_get(answer, "error");
+	const char *message = json_string_value(json_object_get(error, "message"));
+
+	complain("twheeld answered with status %d (%s): trying again in %d s", status,
+		 message ? message : "without a message", PAUSE_SECONDS);
+}
+
 static int post(const struct worker *w, const char *verb, json_t *body, json_t **answer)
 {
 	char path[160];
@@ -119,8 +127,11 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	/* A wrong request will stay wrong, but other errors may pass. */
 	if (!err && status >= 400 && status < 500 && status != 429)
 		http_die(status, *answer);
-	if (!err && (status < 200 || status > 299))
+	if (!err && (status < 200 || status > 299)) {
+		if (!strcmp(verb, "reserve"))
+			complain_of_status(status, *answer);
 		err = -EAGAIN;
+	}
 	if (err) {
 		json_decref(*answer);
 		*answer = NULL;
@@ -309,7 +320,10 @@ static json_t *reserve(const struct worker *w)
 	err = post(w, "reserve", json_pack("{s:i, s:o, s:o}", "limit", 1, "lease",
 					   ms_value(w->lease), "wait", ms_value(w->wait)), &answer);
 	if (err && err != -EINTR) {
-		complain("twheeld: %s", transfer_why(err));
+		/* post() has printed the status that it got. */
+		if (err != -EAGAIN)
+			complain("twheeld: %s: trying again in %d s", transfer_why(err),
+				 PAUSE_SECONDS);
 		pause_worker(w);
 	}
 	if (err)
