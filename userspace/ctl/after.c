@@ -21,12 +21,14 @@ static void wait_for(struct wheel *w, struct roster *r, const struct spec *spec,
 	int ret;
 
 	ret = roster_add(r, w, spec, &t);
+	if (ret)
+		die(error_status(-ret), "cannot arm the timer: %s", add_error_text(w, ret));
 	while (!ret) {
 		wait_input(w, -1, FOREVER, NULL, NULL);
 		ret = twheel_read(w->twheel, event, 1);
 	}
 	if (ret < 0)
-		die(error_status(-ret), "cannot wait: %s", error_text(-ret));
+		die(error_status(-ret), "cannot wait for the timer: %s", error_text(-ret));
 }
 
 static int run_after(const struct verb *verb, int argc, char **argv)
