@@ -125,9 +125,11 @@ void check_name(const struct verb *verb, const char *what, const char *text)
 	const char *p;
 
 	for (p = text; *p; p++)
-		if (!isalnum((unsigned char)*p) && !strchr("_:-", *p))
+		if (!isalnum((unsigned char)*p) && !strchr("_-", *p))
 			break;
-	if (*p || p == text)
+	if (p == text)
+		usage_error(verb, "the %s is empty", what);
+	if (*p)
 		usage_error(verb, "a %s may contain only A-Z, a-z, 0-9, \"_\" and \"-\", not \"%s\"",
 			    what, text);
 }
