@@ -288,6 +288,7 @@ const struct verb verb_schedule = {
 		"      --timeout=DURATION\n"
 		"                        maximum duration of an attempt\n"
 		"      --keep=DURATION   how long a run stays readable after it is done\n"
+		"                        (default: 0)\n"
 		"Options of next:\n"
 		"      --limit=N         how many runs to print (default: 10)\n",
 	.longopts = options,

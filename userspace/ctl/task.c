@@ -203,6 +203,7 @@ const struct verb verb_task = {
 		"      --timeout=DURATION\n"
 		"                        maximum duration of an attempt\n"
 		"      --keep=DURATION   how long the task stays readable after it is done\n"
+		"                        (default: 0)\n"
 		"      --if-exists=WHAT  replace (default), update, keep or fail\n"
 		"Options of list:\n"
 		"      --state=STATE     scheduled (default), leased, done or dead\n"
