@@ -105,7 +105,7 @@ for wrong in '' --rate=none; do
 	error_has '^twheelctl: queue: --burst needs --rate=N$' "queue make with a burst and no rate $wrong"
 done
 run queue show mail --weight=2
-error_has '^twheelctl: queue: --weight is not for show$' "queue show with a weight"
+error_has '^twheelctl: queue: show does not accept --weight$' "queue show with a weight"
 run queue list
 output_has '^mail ' "queue list has the queue"
 run queue show work
@@ -155,7 +155,7 @@ run task get mail 'a b'
 status_is 2 "an id that the daemon refuses"
 run task cancel mail a --in=5s
 status_is 2 "task cancel with an option of add"
-error_has '^twheelctl: task: --in is not for cancel$' "the error names the option"
+error_has '^twheelctl: task: cancel does not accept --in$' "the error names the option"
 run task list mail --limit=5 --url=http://127.0.0.1:1/
 status_is 2 "task list with an option of add"
 run task add mail --state=dead
@@ -199,9 +199,9 @@ run queue remove old
 status_is 1 "queue remove of a queue with tasks"
 error_has 'queue: the queue has tasks' "queue remove says that the queue has tasks"
 run queue remove old --state=dead
-error_has '^twheelctl: queue: --state is not for remove$' "queue remove with an option of purge"
+error_has '^twheelctl: queue: remove does not accept --state$' "queue remove with an option of purge"
 run queue purge old --state=scheduled --purge
-error_has '^twheelctl: queue: --purge is not for purge$' "queue purge with an option of remove"
+error_has '^twheelctl: queue: purge does not accept --purge$' "queue purge with an option of remove"
 run queue remove old --purge
 output_has '"removed":2' "queue remove --purge removes the tasks and the queue"
 run queue show old
@@ -214,7 +214,7 @@ output_has '^report  30 2 \* \* mon-fri  Europe/Berlin  in .*  0 runs$' \
 	"schedule add prints the schedule"
 run schedule add mail report --cron='61 * * * *' --url=http://127.0.0.1:1/
 status_is 2 "schedule add with a wrong calendar"
-error_has 'cron: the minute is not one of 0 to 59' "schedule add shows the daemon's error message"
+error_has 'cron: the minute must be from 0 to 59' "schedule add shows the daemon's error message"
 run schedule add mail tick --every=1h --start=2099-01-01T00:00:00Z --end=2099-01-01T03:00:00Z \
 	--max=3 --missed=all --missed-limit=5 --url=http://127.0.0.1:1/ --disabled
 output_has '^tick  every 1h  disabled  0 runs$' "schedule add --disabled"
@@ -255,7 +255,7 @@ run schedule remove mail report
 run schedule list mail
 holds "schedule list is empty at the end" [ ! -s "$dir/out" ]
 run schedule next mail tick --cron='* * * * *'
-error_has '^twheelctl: schedule: --cron is not for next$' "schedule next with an option of add"
+error_has '^twheelctl: schedule: next does not accept --cron$' "schedule next with an option of add"
 run schedule list mail tick
 error_has 'unknown argument tick$' "schedule list with a name"
 run schedule show mail

@@ -81,7 +81,7 @@ in_container() {
 contained() {
 	in_container --rootfs $dir/root twheelctl doctor >$dir/doctor
 	[ $? = 3 ] && grep 'kernel .*, in Podman' $dir/doctor &&
-		grep 'do: the module is loaded: a container needs --device=/dev/twheel' $dir/doctor &&
+		grep 'do: the module is loaded: start the container with --device=/dev/twheel' $dir/doctor &&
 		in_container --device=/dev/twheel --user=65534 --rootfs $dir/root twheelctl doctor &&
 		in_container --device=twheel.dev/wheel=all --rootfs $dir/root twheelctl doctor || return
 	in_container --device=/dev/twheel --rootfs $dir/root twheelctl watch --timeout=2s --grace=1s -- \

@@ -209,7 +209,7 @@ test_front() {
 	refusals <<-END
 		2|frobnicate|^twheelctl: .*frobnicate
 		2|--frobnicate|^twheelctl: .*frobnicate
-		2|help info x|^twheelctl: info: help takes one command$
+		2|help info x|^twheelctl: info: help accepts one verb$
 		2|after -x|^twheelctl: after: unknown option -x$
 		2|after -5|$negative
 		2|after -5s|$negative
@@ -742,7 +742,7 @@ test_shell_errors() {
 		2|add 1s,count=2;list|1|add 1s,count=2: add creates a single timer, without count=
 		2|add 1s,period=1ns;list|1|add 1s,period=1ns: Invalid argument
 		2|add 1h,label=a;rearm a 1s,label=b;list|2|rearm 1s,label=b: count= and label= are only for new timers
-		2|drain everything;list|1|drain everything: expire (default) or cancel
+		2|drain everything;list|1|drain everything: the mode must be expire (default) or cancel
 		2|sleep;list|1|sleep DURATION: too few words
 		2|sleep well;list|1|sleep well: not a duration (try 250ms, 5s, 1h30m)
 		2|wait 0;list|1|wait 0: not a number of expirations
@@ -899,7 +899,7 @@ test_inprocess() {
 	value_is slot_bits 9 "in process: --slot-bits"
 	value_is max_timers 77 "in process: --max-timers"
 	runs 2 "in process: too many timers" info --max-timers=16777217
-	error_has '^twheelctl: cannot shape the wheel: ' \
+	error_has '^twheelctl: cannot create a wheel of this shape: ' \
 		"in process: too many timers: explains the error"
 	run after 20ms echo hello
 	output_is "hello" "in process: after"
@@ -1219,7 +1219,7 @@ test_doctor() {
 	status=0
 	TWHEEL_BACKEND=inprocess "$ctl" doctor >"$dir/out" || status=$?
 	status_is 1 "doctor: the environment asks for another backend"
-	output_has '^FAIL  choice .*TWHEEL_BACKEND' \
+	output_has '^FAIL  backend .*TWHEEL_BACKEND' \
 		"doctor: another backend: the check names the variable"
 	output_has '^ok    timer ' "doctor: another backend: the kernel wheel is still checked"
 	runs 3 "doctor: no such node" doctor --device=/nonexistent
@@ -1309,7 +1309,7 @@ test_absent_module() {
 	error_has '^hint: join the group .* twheel ' "not in the group: hint"
 
 	run info --device=/nonexistent
-	error_has '^hint: without --device' "loaded, but another node: hint"
+	error_has '^hint: omit --device' "loaded, but another node: hint"
 	rmmod twheel
 	runs 3 "doctor: module not loaded" doctor
 	output_has '^FAIL  module +not loaded$' "doctor: explains the error"
@@ -1321,9 +1321,9 @@ test_absent_module() {
 	output_has 'do: run modprobe twheel on the host, .*--device=/dev/twheel$' \
 		"doctor in a container: what to do"
 	runs 3 "module not loaded" info
-	error_has '^hint: the module is not installed: .*make load.*, then modprobe twheel$' \
+	error_has '^hint: the module is not installed: .*make load.* then "modprobe twheel"$' \
 		"not installed: hint"
-	error_has '^hint: TWHEEL_BACKEND=inprocess' \
+	error_has '^hint: set TWHEEL_BACKEND=inprocess' \
 		"not loaded: the hint suggests the in-process wheel"
 	for verb in ps 'top -n 1 -i 10ms' hist; do
 		# shellcheck disable=SC2086 # words

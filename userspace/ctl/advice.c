@@ -134,30 +134,30 @@ void advise_load(char buf[ADVICE_LEN])
 			 DEVICE);
 	else if (module_is_installed(uts.release))
 		snprintf(buf, ADVICE_LEN, "the module is not loaded: modprobe twheel%s",
-			 secure_boot() ? "; Secure Boot asks for an enrolled key" : "");
+			 secure_boot() ? "; Secure Boot only loads modules that an enrolled key has signed: see doc/install.md" : "");
 	else if (source_is_installed())
 		snprintf(buf, ADVICE_LEN,
 			 "the module is not built for Linux %.65s: install its headers, then dkms autoinstall and modprobe twheel",
 			 uts.release);
 	else
 		snprintf(buf, ADVICE_LEN,
-			 "the module is not installed: in the source of twheel, make load; or make dkms-install, then modprobe twheel");
+			 "the module is not installed: in the source of twheel, run \"make load\", or \"make dkms-install\" and then \"modprobe twheel\"");
 }
 
 /* Writes what to do if @path does not exist. */
 void advise_absent(char buf[ADVICE_LEN], const char *path)
 {
 	if (strcmp(path, DEVICE))
-		snprintf(buf, ADVICE_LEN, "without --device, twheelctl uses " DEVICE);
+		snprintf(buf, ADVICE_LEN, "omit --device to use " DEVICE);
 	else if (!module_is_loaded())
 		advise_load(buf);
 	else if (container())
 		snprintf(buf, ADVICE_LEN,
-			 "the module is loaded: a container needs --device=" DEVICE);
+			 "the module is loaded: start the container with --device=" DEVICE);
 	else
 		snprintf(buf, ADVICE_LEN,
-			 "the module is loaded, but %s is not its device; see the minor in /proc/misc",
-			 path);
+			 "the module is loaded, but " DEVICE " is not its device: remove "
+			 DEVICE ", then load the module again, or create it with the minor in /proc/misc");
 }
 
 /* Writes what to do if the user has too many wheels. */
@@ -176,12 +176,13 @@ void advise_permission(char buf[ADVICE_LEN], const char *path)
 	FILE *f;
 
 	if (stat(path, &st)) {
-		snprintf(buf, ADVICE_LEN, "you may not search its directory");
+		snprintf(buf, ADVICE_LEN, "you need search permission (x) for the directory of %.100s",
+			 path);
 		return;
 	}
 	if (!access(path, R_OK | W_OK)) {
 		snprintf(buf, ADVICE_LEN,
-			 "its mode allows this, but a container also needs --device=%.100s",
+			 "the mode of this file is fine: if this is a container, start it with --device=%.100s",
 			 path);
 		return;
 	}

@@ -58,7 +58,7 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 		advise_absent(advice, conf->device);
 		hint("%s", advice);
 		if (!strcmp(conf->device, DEVICE) && !module_is_loaded())
-			hint("TWHEEL_BACKEND=inprocess uses a wheel in this process; make vm boots a machine with the module");
+			hint("set TWHEEL_BACKEND=inprocess to use a wheel in this process, or run \"make vm\" for a machine with the module");
 		leave(STATUS_NO_DEVICE);
 	case EACCES:
 	case EPERM:
@@ -83,7 +83,7 @@ static _Noreturn void refuse_shape(const struct conf *conf, int err)
 {
 	unsigned int limit = max_timers_limit();
 
-	complain("cannot shape the wheel: %s", error_text(err));
+	complain("cannot create a wheel of this shape: %s", error_text(err));
 	if (err == EPERM)
 		hint("a tick this short needs CAP_SYS_RESOURCE; twheelctl info shows the minimum without it");
 	else if (err == EINVAL && limit && conf->shape.max_timers > limit)

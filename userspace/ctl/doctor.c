@@ -81,7 +81,7 @@ static void check_kernel(struct doctor *d)
 	      (major == LINUX_MAJOR && minor < LINUX_MINOR);
 	if (old)
 		fail(d, STATUS_NO_DEVICE);
-	print_check(d, "kernel", old ? "the module is for Linux 6.1 and newer" : NULL,
+	print_check(d, "kernel", old ? "boot Linux 6.1 or newer" : NULL,
 		    "Linux %.65s%s%s", uts.release, container() ? ", in " : "",
 		    container() ? container() : "");
 }
@@ -204,11 +204,11 @@ static void check_timer(struct doctor *d, struct twheel *w)
 		ret = twheel_read(w, &event, 1);
 	if (ret != 1) {
 		fail(d, STATUS_FAILURE);
-		print_check(d, "timer", "see dmesg", "a timer of 1ms did not expire: %s",
-			    ret < 0 ? strerror(-ret) : "the time is up");
+		print_check(d, "timer", "see dmesg", "a timer of 1 ms has not expired: %s",
+			    ret < 0 ? strerror(-ret) : "the check gave up after 10 s");
 		return;
 	}
-	print_check(d, "timer", NULL, "a timer of 1ms expired, late by %s",
+	print_check(d, "timer", NULL, "a timer of 1 ms expired, late by %s",
 		    duration_text(late, event.expired_ns - event.deadline_ns));
 }
 
@@ -227,7 +227,7 @@ static void check_wheel(struct doctor *d)
 		    info.features & TWHEEL_FEATURE_TABLE ? " table" : "",
 		    info.features & TWHEEL_FEATURE_MARKS ? " marks" : "",
 		    info.features & TWHEEL_FEATURE_PARKED ? " parked" :
-		    ", but not parked: a set after a clear takes longer", info.max_timers);
+		    "; the module is old, so twheel_set() after twheel_clear() is slower: update it", info.max_timers);
 	check_timer(d, w);
 	twheel_close(w);
 }
@@ -240,11 +240,11 @@ static void check_environment(struct doctor *d)
 	if (!backend || !*backend)
 		return;
 	if (!strcmp(backend, "kernel")) {
-		print_check(d, "choice", NULL, "TWHEEL_BACKEND is kernel");
+		print_check(d, "backend", NULL, "TWHEEL_BACKEND is kernel");
 		return;
 	}
 	fail(d, STATUS_FAILURE);
-	print_check(d, "choice", "unset TWHEEL_BACKEND",
+	print_check(d, "backend", "unset TWHEEL_BACKEND",
 		    strcmp(backend, "inprocess") ?
 		    "TWHEEL_BACKEND is %.100s, so no wheel can be opened" :
 		    "TWHEEL_BACKEND is %.100s, so each wheel is inside its process", backend);

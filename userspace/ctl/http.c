@@ -141,7 +141,7 @@ void check_options(const struct verb *verb, const char *command, unsigned int gi
 
 	for (o = verb->longopts; o->name; o++)
 		if (given & ~options & OPTION(o->val))
-			usage_error(verb, "--%s is not for %s", o->name, command);
+			usage_error(verb, "%s does not accept --%s", command, o->name);
 }
 
 const struct subcommand *take_subcommand(const struct verb *verb, int argc, char **argv,

@@ -72,7 +72,7 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 		usage_error(verb, "unknown argument %s: timers are armed by --add",
 			    argv[optind]);
 	if (m->format && m->conf.json)
-		usage_error(verb, "--format is not for --json");
+		usage_error(verb, "--format cannot be used with --json");
 	if (!m->load.count)
 		usage_error(verb, "there is nothing to wait for: arm a timer with --add");
 }
@@ -118,7 +118,7 @@ static int watch(struct monitor *m, struct wheel *w)
 		int i;
 
 		if (count < 0)
-			die(error_status(-count), "read: %s", error_text(-count));
+			die(error_status(-count), "cannot read the wheel: %s", error_text(-count));
 		for (i = 0; i < count; i++) {
 			if (!m->quiet)
 				print_event(&m->conf, &m->roster, m->format, &events[i]);

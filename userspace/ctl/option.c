@@ -165,7 +165,7 @@ static void clock_option(const struct verb *verb, const char *text,
 			return;
 		}
 	}
-	usage_error(verb, "--clock is monotonic, boottime, realtime or tai, not \"%s\"",
+	usage_error(verb, "--clock must be monotonic, boottime, realtime or tai, not \"%s\"",
 		    text);
 }
 

@@ -397,8 +397,11 @@ void refuse_target(const struct others *o, const struct target *target)
 
 	if (!o->denied && kill(target->pid, 0) && errno == ESRCH)
 		die(STATUS_NO_TIMER, "process %d: %s", target->pid, strerror(ESRCH));
+	if (!o->denied && !hidden && target->fd >= 0)
+		die(STATUS_NO_TIMER, "descriptor %d of process %d is not a wheel", target->fd,
+		    target->pid);
 	if (!o->denied && !hidden)
-		die(STATUS_NO_TIMER, "process %d has no such wheel open", target->pid);
+		die(STATUS_NO_TIMER, "process %d has no wheel open", target->pid);
 	complain("you may not look at process %d%s", target->pid,
 		 hidden ? ": /proc hides it (hidepid)" : "");
 	hint("become root, or the user of the process");

@@ -358,9 +358,9 @@ static int run_ps(const struct verb *verb, int argc, char **argv)
 	if (optind < argc)
 		usage_error(verb, "takes no argument");
 	if (path && !metrics)
-		usage_error(verb, "--output is for --openmetrics");
+		usage_error(verb, "--output needs --openmetrics");
 	if (metrics && conf.json)
-		usage_error(verb, "--openmetrics is not for --json");
+		usage_error(verb, "--openmetrics cannot be used with --json");
 	find_others(&o, &target);
 	if (target.pid && !o.count)
 		refuse_target(&o, &target);

@@ -309,7 +309,7 @@ const struct verb verb_queue = {
 		"      --before=TIME     only those that were due, ended or died before this time\n"
 		"      --prefix=TEXT     only those whose ids begin with this text\n"
 		"Options of remove:\n"
-		"      --purge           remove the queue even if it has tasks, and its tasks\n",
+		"      --purge           remove the queue together with its tasks\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

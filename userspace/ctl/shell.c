@@ -251,7 +251,8 @@ static int cmd_drain(struct shell *sh, char **word)
 	if (word[1] && !strcmp(word[1], "cancel"))
 		mode = TWHEEL_DRAIN_CANCEL;
 	else if (word[1] && strcmp(word[1], "expire"))
-		return failed(sh, STATUS_USAGE, word[1], "expire (default) or cancel");
+		return failed(sh, STATUS_USAGE, word[1],
+			      "the mode must be expire (default) or cancel");
 	count = twheel_drain(sh->wheel.twheel, mode);
 	if (count < 0)
 		return refused(sh, NULL, count);
@@ -503,7 +504,7 @@ static int loop(struct shell *sh)
 			int ret = print_events(sh, EVENTS);
 
 			if (ret < 0)
-				die(error_status(-ret), "read: %s", error_text(-ret));
+				die(error_status(-ret), "cannot read the wheel: %s", error_text(-ret));
 			/*
 			 * If the event was withdrawn in the meantime, the prompt is still there.
 			 */
@@ -541,7 +542,7 @@ static int run_shell(const struct verb *verb, int argc, char **argv)
 		}
 	}
 	if (sh.format && sh.conf.json)
-		usage_error(verb, "--format is not for --json");
+		usage_error(verb, "--format cannot be used with --json");
 	if (optind < argc)
 		usage_error(verb, "takes no argument: commands come from stdin");
 	sh.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !sh.conf.json;
@@ -562,7 +563,7 @@ const struct verb verb_shell = {
 		"commands have failed, unless you use -e.\n"
 		"\n"
 		"  -e, --errexit         exit at the first command that fails, with its status:\n"
-		"                        2 usage, 5 no such timer, 6 limit, 124 nothing came\n"
+		"                        2 usage, 5 no such timer, 6 limit, 124 no timer left\n"
 		"  -F, --format=FORMAT   how to print expirations: see monitor --help\n",
 	.longopts = options,
 	.run = run_shell,

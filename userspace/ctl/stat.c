@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl stat: puts a load on its own wheel, and prints the counters at every interval. With
+ * twheelctl stat: puts a load on its own wheel, and prints the counters at each interval. With
  * --pid, it looks at the wheel of another process and puts no load on it.
  */
 #include <getopt.h>
@@ -98,6 +98,7 @@ static void consume(struct wheel *w, __u64 end)
 	sigset_t ours, others;
 	bool ready;
 	__u64 now;
+	int ret;
 
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
@@ -109,8 +110,11 @@ static void consume(struct wheel *w, __u64 end)
 		ready = wait_input(w, -1, now < end && !interrupted ? end - now : 0, NULL,
 				   &others);
 		sigprocmask(SIG_SETMASK, &others, NULL);
-		if (ready && twheel_read(w->twheel, events, EVENTS) < 0)
-			die(STATUS_FAILURE, "cannot read the wheel");
+		if (!ready)
+			continue;
+		ret = twheel_read(w->twheel, events, EVENTS);
+		if (ret < 0)
+			die(STATUS_FAILURE, "cannot read the wheel: %s", error_text(-ret));
 	} while (!interrupted && now < end);
 }
 
@@ -194,7 +198,7 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 const struct verb verb_stat = {
 	.name = "stat",
 	.args = "[--add TIMER]... [INTERVAL [COUNT]]",
-	.summary = "Put a load on a wheel and print its counters every interval.",
+	.summary = "Put a load on a wheel and print its counters at each interval.",
 	.help = "The columns expired, moved, cascaded and wakeups and the percentiles refer to\n"
 		"the interval. The worst lateness and all counters of --json refer to the time\n"
 		"since the wheel was opened. At the end, or on SIGINT or SIGTERM, the verb prints\n"

@@ -92,7 +92,7 @@ static int run_help(int argc, char **argv)
 	if (!verb)
 		return no_verb(argv[1]);
 	if (argc > 2)
-		usage_error(verb, "help takes one command");
+		usage_error(verb, "help accepts one verb");
 	print_help(verb);
 	return STATUS_OK;
 }

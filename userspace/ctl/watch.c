@@ -170,12 +170,13 @@ static bool has_own_network(pid_t child)
 }
 
 /* Sends SIGCONT as well, because a stopped process does not handle SIGABRT. */
-static void abort_command(struct watch *s, const char *why)
+static void abort_command(struct watch *s, bool asked)
 {
 	char since[DURATION_LEN];
 
-	complain("watch: %s (pid %d): %s, last sign %s ago: SIGABRT", s->name, (int)s->child, why,
-		 duration_text(since, now(s) - s->last_sign));
+	duration_text(since, now(s) - s->last_sign);
+	complain("watch: %s (pid %d) sent %s%s: sending SIGABRT", s->name, (int)s->child,
+		 asked ? "WATCHDOG=trigger" : "no message for ", asked ? "" : since);
 	if (has_own_network(s->child))
 		hint("it is in another network namespace, whose messages do not reach NOTIFY_SOCKET");
 	s->silent = true;
@@ -187,7 +188,10 @@ static void abort_command(struct watch *s, const char *why)
 
 static void kill_command(struct watch *s)
 {
-	complain("watch: %s (pid %d): SIGKILL", s->name, (int)s->child);
+	char grace[DURATION_LEN];
+
+	complain("watch: %s (pid %d) is still running %s after SIGABRT: sending SIGKILL", s->name,
+		 (int)s->child, duration_text(grace, s->grace));
 	s->phase = KILLED;
 	send_signal(s, SIGKILL);
 	arm(s, s->grace);
@@ -195,24 +199,26 @@ static void kill_command(struct watch *s)
 
 static void expire(struct watch *s, __u64 what)
 {
-	char rest[DURATION_LEN];
+	char since[DURATION_LEN], rest[DURATION_LEN];
 
 	if (what == WARNING) {
-		complain("watch: %s (pid %d): silent, %s left until SIGABRT", s->name,
-			 (int)s->child, duration_text(rest, s->pretimeout));
+		complain("watch: %s (pid %d) has sent no message for %s: SIGABRT follows in %s",
+			 s->name, (int)s->child, duration_text(since, now(s) - s->last_sign),
+			 duration_text(rest, s->pretimeout));
 		return;
 	}
 	switch (s->phase) {
 	case START:
 	case RUNNING:
 	case STOPPING:
-		abort_command(s, "silent");
+		abort_command(s, false);
 		break;
 	case ABORTED:
 		kill_command(s);
 		break;
 	case KILLED:
-		complain("watch: %s (pid %d): it has survived SIGKILL", s->name, (int)s->child);
+		complain("watch: %s (pid %d) is still there after SIGKILL: giving up", s->name,
+			 (int)s->child);
 		s->stuck = true;
 		break;
 	}
@@ -291,7 +297,7 @@ static void take_line(struct watch *s, const char *line)
 	} else if (!strcmp(line, "STOPPING=1")) {
 		sign_of_life(s, STOPPING);
 	} else if (!strcmp(line, "WATCHDOG=trigger")) {
-		abort_command(s, "it sent WATCHDOG=trigger");
+		abort_command(s, true);
 	} else if (is_duration(line, "WATCHDOG_USEC=", &ns)) {
 		s->timeout = ns;
 		if (s->phase == RUNNING)
@@ -441,12 +447,12 @@ static void open_socket(struct watch *s, char address[sizeof(((struct sockaddr_u
 	int yes = 1;
 
 	s->notify_fd = checked(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-			       "make a socket");
+			       "create a socket");
 	checked(bind(s->notify_fd, (struct sockaddr *)&addr, sizeof(sa_family_t)),
-		"name a socket");
+		"bind the socket");
 	checked(setsockopt(s->notify_fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)),
-		"have senders named");
-	checked(getsockname(s->notify_fd, (struct sockaddr *)&addr, &len), "read a name");
+		"receive credentials on the socket");
+	checked(getsockname(s->notify_fd, (struct sockaddr *)&addr, &len), "get the name of the socket");
 	len -= offsetof(struct sockaddr_un, sun_path);
 	addr.sun_path[0] = '@';
 	memcpy(address, addr.sun_path, len);
@@ -487,7 +493,7 @@ static void take_signals(struct watch *s)
 	sigdelset(&s->signals, SIGTTIN);
 	sigdelset(&s->signals, SIGTTOU);
 	s->signal_fd = checked(signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK),
-			       "take signals");
+			       "create a signalfd");
 }
 
 static void set_number(const char *name, __u64 value)

@@ -324,11 +324,15 @@ static void consume(struct picture *p)
 	__u64 end = monotonic_now() + p->interval;
 	struct twheel_event events[TIMERS];
 	__u64 now;
+	int ret;
 
-	while ((now = monotonic_now()) < end)
-		if (wait_input(&p->wheel, -1, end - now, NULL, NULL) &&
-		    twheel_read(p->wheel.twheel, events, TIMERS) < 0)
-			die(STATUS_FAILURE, "cannot read the wheel");
+	while ((now = monotonic_now()) < end) {
+		if (!wait_input(&p->wheel, -1, end - now, NULL, NULL))
+			continue;
+		ret = twheel_read(p->wheel.twheel, events, TIMERS);
+		if (ret < 0)
+			die(STATUS_FAILURE, "cannot read the wheel: %s", error_text(-ret));
+	}
 }
 
 /* Waits for an interval. Returns true if there is more to draw. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Durations as people write them. All numbers are exact integers, and neither a locale nor a time
- * zone of the process has a say.
+ * zone affects the result.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct unit {
 static const char not_a_duration[] = "not a duration (try 250ms, 5s, 1h30m)";
 static const char no_unit[] = "a duration needs a unit: ns, us, ms, s, min, h, d or w";
 static const char unknown_unit[] = "unknown unit (there are ns, us, ms, s, min, h, d and w)";
-static const char too_long[] = "too long";
+static const char too_long[] = "longer than 584 years";
 
 /* What is left of a text. */
 struct rest {
