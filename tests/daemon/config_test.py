@@ -220,7 +220,8 @@ def reload_wrong():
     secret = write("secret-c", "whsec_short\n")
     for text, reason in (
             (f"token-file = {file}\nlease = 3s\n", f"{x.path}:2: lease: \"3s\": must be at least 6s"),
-            (f"token-file = {file}\nleese = 9s\n", f"{x.path}:2: unknown key \"leese\""),
+            (f"token-file = {file}\nleese = 9s\n", f"{x.path}:2: unknown key \"leese\": "
+             "see twheeld.conf(5)"),
             (f"token-file = {file}\nsecret-file = {secret}\n",
              f"{x.path}:2: secret-file: {secret}:1: base64 needs its padding"),
             ("token-file = /nowhere\n",

@@ -2373,7 +2373,7 @@ def failures_logged():
     put("/v1/queues/w", "lost", c)
     reserve("/v1/queues/w", c, lease="1s")
     wait_until(lambda: "queue w: tasks are dead because their leases ended" in d.text(), 5)
-    assert "queue w: task bad is dead\n" in d.text(), d.text()
+    assert "queue w: task bad is dead because a worker said so\n" in d.text(), d.text()
     assert "payl0ad" not in d.text(), d.text()
     equal(d.end(), 0)
 

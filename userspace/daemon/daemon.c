@@ -226,7 +226,7 @@ static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t
 	if (!clock_sample(&d->clock[node], us, sent, received) && known)
 		return;
 	if (known)
-		log_often(LOG_WARNING, "a clock was set: all held tasks are armed again");
+		log_often(LOG_WARNING, "Redis's clock was set: arming all held tasks again");
 	attempt_rearm_all(d);
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++)

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 		return end_output();
 	}
 	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
-		fputs("twheeld: libcurl cannot start\n", stderr);
+		fputs("twheeld: cannot initialize libcurl\n", stderr);
 		return 1;
 	}
 	ret = daemon_run(&d, argc, argv);

@@ -381,7 +381,8 @@ static void check_refused(void)
 	start(&opt);
 	get("/status/200");
 	ok(last.verdict == CALLBACK_DEAD && !last.status &&
-	   !strcmp(last.error, "refused: 127.0.0.1 is a loopback address"),
+	   !strcmp(last.error, "refused: 127.0.0.1 is a loopback address, which callback-allow does not "
+		   "include"),
 	   "127.0.0.1 is refused by default");
 	snprintf(text, sizeof(text), "http://localhost:%u/status/200", port);
 	get(text);

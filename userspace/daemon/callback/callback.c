@@ -513,8 +513,8 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 	}
 	if (cb->refused && !cb->accepted) {
 		r->verdict = CALLBACK_DEAD;
-		snprintf(r->error, sizeof(r->error), "refused: %s is a %s address",
-			 cb->refused_addr, cb->refused);
+		snprintf(r->error, sizeof(r->error), "refused: %s is a %s address, which "
+			 "callback-allow does not include", cb->refused_addr, cb->refused);
 		return;
 	}
 	if (code == CURLE_COULDNT_CONNECT && cb->no_socket)

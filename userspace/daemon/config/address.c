@@ -143,7 +143,7 @@ const char *network_parse(const char *text, struct network *net)
 	n.bits = (unsigned int)bits;
 	for (i = n.bits; i < most; i++)
 		if (n.addr[i / 8] & 0x80 >> i % 8)
-			return "a bit is set after the prefix";
+			return "the address has bits beyond the prefix";
 	*net = n;
 	return NULL;
 }

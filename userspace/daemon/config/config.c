@@ -18,6 +18,10 @@
 #include "config/value.h"
 #include "ground/units.h"
 
+/* The value of a macro as text. */
+#define TEXT_OF(x)	#x
+#define TEXT(x)		TEXT_OF(x)
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define FILE_MAX	65536
@@ -262,8 +266,12 @@ static const char *set_level(const char *text, int *level)
 
 static const char *set_text(const char *text, char *field, size_t len)
 {
-	if (strlen(text) >= len)
-		return "too long";
+	static char why[64];
+
+	if (strlen(text) >= len) {
+		snprintf(why, sizeof(why), "longer than %zu bytes", len - 1);
+		return why;
+	}
 	memcpy(field, text, strlen(text) + 1);
 	return NULL;
 }
@@ -280,7 +288,8 @@ static const char *set_path(const char *text, char *field, size_t len)
 	dir = getenv("CREDENTIALS_DIRECTORY");
 	if (!dir)
 		return "CREDENTIALS_DIRECTORY is not set: the unit needs LoadCredential=";
-	return (size_t)snprintf(field, len, "%s/%s", dir, text + skip) < len ? NULL : "too long";
+	return (size_t)snprintf(field, len, "%s/%s", dir, text + skip) < len ? NULL :
+	       "the path is too long";
 }
 
 /* Adds the networks of one line, which may contain several, separated by commas or spaces. */
@@ -301,7 +310,7 @@ static const char *add_networks(struct config *c, const char *text)
 		memcpy(one, text, len);
 		one[len] = '\0';
 		if (c->allows == CONFIG_ALLOW_MAX)
-			return "too many networks";
+			return "more than " TEXT(CONFIG_ALLOW_MAX) " networks";
 		why = network_parse(one, &c->allow[c->allows]);
 		if (why)
 			return why;
@@ -315,7 +324,7 @@ static const char *add_listen(struct config *c, const char *text)
 	const char *why;
 
 	if (c->listens == CONFIG_LISTEN_MAX)
-		return "too many addresses";
+		return "more than " TEXT(CONFIG_LISTEN_MAX) " addresses";
 	why = listen_parse(text, &c->listen[c->listens]);
 	if (!why)
 		c->listens++;
@@ -402,7 +411,7 @@ static int read_line(struct reader *r, int number, const char *p, const char *en
 	if (p == end || *p == '#')
 		return 0;
 	if (memchr(p, 0, (size_t)(end - p)))
-		return fail(r, NULL, number, "a NUL byte");
+		return fail(r, NULL, number, "the line contains a NUL byte");
 	name = p;
 	equals = memchr(p, '=', (size_t)(end - p));
 	if (!equals)
@@ -411,7 +420,7 @@ static int read_line(struct reader *r, int number, const char *p, const char *en
 		name_end--;
 	key = find_key(name, (size_t)(name_end - name));
 	if (!key)
-		return fail(r, NULL, number, "unknown key \"%.*s\"",
+		return fail(r, NULL, number, "unknown key \"%.*s\": see twheeld.conf(5)",
 			    (int)(name_end - name > 64 ? 64 : name_end - name), name);
 	for (p = equals + 1; p < end && is_space(*p);)
 		p++;
@@ -479,10 +488,12 @@ static int read_file(struct reader *r, const struct config_args *args)
 static int read_lines(struct reader *r, size_t at, size_t max,
 		      const char *(*take)(struct config *c, const char *line))
 {
+	const char *what = at == AT(token_file) ? "token" : at == AT(secret_file) ? "secret" :
+		"password";
 	const char *path = (const char *)r->c + at;
 	const struct key *key = key_at(at);
 	int from = r->from[key - keys];
-	char *line, *next;
+	char *line, *next, many[64];
 	size_t count = 0;
 	int number = 0;
 	long len;
@@ -494,7 +505,7 @@ static int read_lines(struct reader *r, size_t at, size_t max,
 		return fail(r, key, from, "%s: %s", path, strerror((int)-len));
 	file_text[len] = '\0';
 	if (strlen(file_text) != (size_t)len)
-		return fail(r, key, from, "%s: a NUL byte", path);
+		return fail(r, key, from, "%s: the file contains a NUL byte", path);
 	for (line = file_text; line; line = next) {
 		const char *why;
 		char *end;
@@ -510,14 +521,16 @@ static int read_lines(struct reader *r, size_t at, size_t max,
 		/* In a file of tokens, this is a comment, but a password may begin with "#". */
 		if (!*line || (*line == '#' && at == AT(token_file)))
 			continue;
-		why = ++count > max ? "too many lines" : take(r->c, line);
+		snprintf(many, sizeof(many), "the file may contain at most %zu %s%s", max, what,
+			 max == 1 ? "" : "s");
+		why = ++count > max ? many : take(r->c, line);
 		if (!why)
 			continue;
 		explicit_bzero(file_text, (size_t)len);
 		return fail(r, key, from, "%s:%d: %s", path, number, why);
 	}
 	explicit_bzero(file_text, (size_t)len);
-	return count ? 0 : fail(r, key, from, "%s: empty", path);
+	return count ? 0 : fail(r, key, from, "%s: the file contains no %s", path, what);
 }
 
 static const char *take_password(struct config *c, const char *line)
@@ -662,7 +675,7 @@ static int read_flags(struct reader *r, int argc, char **argv)
 		len = strcspn(argv[i] + 2, "=");
 		key = find_key(argv[i] + 2, len);
 		if (!key)
-			return fail(r, NULL, FROM_DEFAULT, "unknown option \"%.64s\"",
+			return fail(r, NULL, FROM_DEFAULT, "unknown option \"%.64s\": see twheeld.conf(5)",
 				    argv[i]);
 		if (!argv[i][2 + len])
 			return fail(r, key, FROM_FLAG, "needs a value: --%s=VALUE",

@@ -111,7 +111,7 @@ static const char *parse_nodes(const char *text, const char *end, uint16_t port,
 		const char *why;
 
 		if (url->nodes == CONFIG_NODES_MAX)
-			return "too many hosts";
+			return "more than 32 hosts";
 		why = parse_node(text, (size_t)(stop - text), port,
 				 &url->node[url->nodes]);
 		if (why)
@@ -270,7 +270,7 @@ const char *listen_parse(const char *text, struct listen_on *on)
 	const char *why;
 
 	if (strlen(text) >= sizeof(l.text))
-		return "too long";
+		return "longer than an address may be";
 	memcpy(l.text, text, strlen(text) + 1);
 	if (has_prefix(&text, "unix:")) {
 		why = listen_unix(text, &l);
@@ -326,7 +326,7 @@ const char *prefix_refused(const char *text)
 	const char *p;
 
 	if (!*text)
-		return "empty";
+		return "must not be empty";
 	for (p = text; *p; p++)
 		if (!is_name_char(*p) && *p != ':')
 			return "a prefix may contain only A-Z, a-z, 0-9 and _:.-";

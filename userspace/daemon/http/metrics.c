@@ -86,16 +86,16 @@ static void counters(FILE *f, const struct metrics *m)
 		PUT_OUTCOMES);
 	labeled(f, "takes_total", "Scripts that took tasks.", "result", takes, m->takes,
 		TAKE_OUTCOMES);
-	labeled(f, "recalls_total", "Tasks that were called back.", "verdict", recalls,
+	labeled(f, "recalls_total", "Tasks whose holder was asked to give them back.", "verdict", recalls,
 		m->recalls, RECALL_VERDICTS);
 	labeled(f, "dead_total", "Tasks that died here.", "reason", dead, m->dead, DEAD_REASONS);
-	labeled(f, "held_back_total", "Times that a limit or a resting host held tasks back.",
+	labeled(f, "held_back_total", "Times that a limit, or a host that backs off, held tasks back.",
 		"reason", held_back, m->held_back, HELD_BACKS);
 	one(f, "lost_total", "counter", "Leases that ended without a report.", m->lost);
 	one(f, "stale_total", "counter", "Reports whose lease was over.", m->stale);
-	one(f, "orphans_total", "counter", "Ids without a header.", m->orphans);
+	one(f, "orphans_total", "counter", "Task ids in a set without a stored task.", m->orphans);
 	one(f, "newer_total", "counter",
-	    "Times that a task, schedule or queue was left alone: a newer version stored it.",
+	    "Times that a task, schedule or queue was not touched: a newer version stored it.",
 	    m->newer);
 	one(f, "missed_total", "counter", "Tasks that were skipped because they were late.",
 	    m->missed);
@@ -262,7 +262,7 @@ static void gauges(FILE *f, const struct daemon *d)
 	clocks(f, d);
 	one(f, "members", "gauge", "Daemons that are alive, including this one.", d->members + 1);
 	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", homes(d));
-	head(f, "build_info", "gauge", "What runs.");
+	head(f, "build_info", "gauge", "Version and wheel of this daemon.");
 	fprintf(f, "twheeld_build_info{version=\"%s\",wheel=\"%s\"} 1\n", DAEMON_VERSION,
 		alarms_backend(d->alarms));
 }

@@ -309,7 +309,8 @@ static bool lacks_parts(struct request *r, const struct queue_settings *s)
 		field = "rate.burst";
 	if (field)
 		request_error(r, 400, "invalid", field,
-			      "in a cluster each lane has its part: must be at least %u", s->lanes);
+			      "in a cluster the limit is divided among the lanes, so it must be at "
+			      "least %u", s->lanes);
 	return field;
 }
 
@@ -346,10 +347,11 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 		request_fail(r, &err);
 	else if (q && settings.lanes != q->settings.lanes)
 		request_error(r, 400, "invalid", "lanes",
-			      "the number of lanes is set when the queue is made");
+			      "the number of lanes is set when the queue is created, and cannot be "
+			      "changed later");
 	else if (q && settings.mode != q->settings.mode)
 		request_error(r, 400, "invalid", "mode",
-			      "the mode is set when the queue is made");
+			      "the mode is set when the queue is created, and cannot be changed later");
 	else if (!lacks_parts(r, &settings))
 		store_settings(r, &settings, q, !q || lost);
 }

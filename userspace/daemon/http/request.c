@@ -81,7 +81,8 @@ void request_error(struct request *r, int status, const char *code, const char *
 
 void request_newer(struct request *r, const char *field)
 {
-	request_error(r, 409, "newer", field, "a newer twheeld stored it, and this one leaves it alone");
+	request_error(r, 409, "newer", field, "a newer twheeld stored this, so "
+		      "this daemon does not change it: ask a newer daemon");
 }
 
 struct each_query {
@@ -137,7 +138,8 @@ void request_store_error(struct request *r, enum store_result result)
 		request_error(r, 503, "store_full", NULL, "Redis has no memory left");
 	else if (result == STORE_UNKNOWN && r->method != METHOD_GET)
 		request_error(r, 503, "fate_unknown", NULL,
-			      "it may have been done: Redis or its replicas did not confirm it");
+			      "the request may have been carried out, but Redis or its replicas did not "
+			      "confirm it: repeat it");
 	else if (result == STORE_REFUSED || result == STORE_OK)
 		request_error(r, 503, "store_down", NULL, "Redis refused the command");
 	else

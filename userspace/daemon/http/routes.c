@@ -147,12 +147,12 @@ static bool names_are_valid(struct request *r)
 {
 	if (r->queue && !queue_name_valid(r->queue)) {
 		request_error(r, 400, "invalid", "queue",
-			      "a queue has a name of 1 to 64 of A-Za-z0-9_-");
+			      "the name of a queue consists of 1 to 64 of the characters A-Za-z0-9_-");
 		return false;
 	}
 	if (r->id && !task_id_valid(r->id)) {
 		request_error(r, 400, "invalid", "id",
-			      "an id has " TASK_ID_TEXT);
+			      "an id consists of " TASK_ID_TEXT);
 		return false;
 	}
 	return true;

@@ -45,7 +45,7 @@ static bool name_is_valid(struct request *r)
 {
 	if (schedule_name_valid(r->id))
 		return true;
-	request_error(r, 400, "invalid", "schedule", "a schedule has a name of "
+	request_error(r, 400, "invalid", "schedule", "the name of a schedule consists of "
 		      SCHEDULE_NAME_TEXT);
 	return false;
 }
@@ -587,7 +587,9 @@ static void ran(void *arg, const struct put_result *p)
 	char id[TASK_ID_MAX + 1], *text, *end;
 
 	if (p->error) {
-		request_error(r, p->status, p->error, NULL, "the run was not stored");
+		request_error(r, p->status, p->error, NULL,
+			      p->status == 503 ? "Redis did not confirm the run: try again" :
+			      "the run was refused: try again later");
 		return;
 	}
 	schedule_run_id(id, r->id, p->due_ms);

@@ -44,7 +44,8 @@ static const char *put_message(const char *code)
 	if (!strcmp(code, "busy"))
 		return "the queue is being removed; the task is not accepted";
 	if (!strcmp(code, "newer"))
-		return "a newer twheeld stored the task with this id, and this one leaves it alone";
+		return "a newer twheeld stored the task with this id, so this daemon does not "
+		       "change it: ask a newer daemon";
 	if (!strcmp(code, "queue_full"))
 		return "the lane has reached its maximum number of tasks";
 	if (!strcmp(code, "store_full"))
@@ -405,7 +406,7 @@ static void handle_leased(struct changing *c)
 	struct change_answer *a = &c->answer;
 
 	if (c->verb == CHANGE_REPLAY) {
-		request_error(c->request, 409, "leased", "id", "the task is not dead");
+		request_error(c->request, 409, "leased", "id", "only a dead task can be replayed");
 		free(c);
 		return;
 	}
@@ -435,7 +436,7 @@ static void changed(void *arg, enum store_result result, const redisReply *reply
 	} else if (c->verb == CHANGE_CANCEL) {
 		say_canceled(c, a->state);
 	} else if (c->verb == CHANGE_REPLAY && a->state != TASK_DEAD) {
-		request_error(c->request, 409, "exists", "id", "the task is not dead");
+		request_error(c->request, 409, "exists", "id", "only a dead task can be replayed");
 	} else {
 		say_moved(c);
 	}

@@ -18,7 +18,7 @@ static bool is_pull(struct request *r, const struct queue *q)
 {
 	if (q->settings.mode == QUEUE_PULL)
 		return true;
-	request_error(r, 400, "invalid", "queue", "this queue is for push");
+	request_error(r, 400, "invalid", "queue", "this is a push queue, which workers cannot use");
 	return false;
 }
 

@@ -40,7 +40,8 @@ static unsigned int find(struct store *s, const struct redis_node *address)
 	unsigned int i = route_add(&s->route, address);
 
 	if (i == ROUTE_NONE) {
-		log_often(LOG_ERR, "the cluster has too many nodes");
+		log_often(LOG_ERR, "the cluster has more than %u nodes: twheeld does not use the others",
+			  ROUTE_NODES_MAX);
 		return i;
 	}
 	if (!s->node[i].started && node_start(s, i)) {

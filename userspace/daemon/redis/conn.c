@@ -169,7 +169,7 @@ static void read_replies(struct conn *c)
 		do {
 			reply = NULL;
 			if (redisReaderGetReply(c->reader, &reply) != REDIS_OK) {
-				conn_close(c, "Redis does not speak its protocol");
+				conn_close(c, "the answer of the server is not RESP: is this Redis?");
 				return;
 			}
 			if (reply)

@@ -79,7 +79,8 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	if (result != STORE_OK)
 		return;
 	if (reply->type != REDIS_REPLY_STRING) {
-		conn_close(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO has no text");
+		conn_close(c, reply->type == REDIS_REPLY_ERROR ? reply->str : 
+			   "Redis did not answer INFO with text");
 		return;
 	}
 	if (!strcmp(info(reply->str, "\nloading:", value, sizeof(value)), "1")) {
@@ -89,7 +90,7 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	info(reply->str, "\nredis_mode:", value, sizeof(value));
 	if (is_cluster(c->store) != !strcmp(value, "cluster")) {
 		refuse(c, is_cluster(c->store) ? "Redis is not a node of a cluster" :
-		       "Redis is a node of a cluster, whose URL is cluster://", false);
+		       "Redis is a node of a cluster: use cluster:// in the URL", false);
 		return;
 	}
 	info(reply->str, "\nrole:", value, sizeof(value));
@@ -118,7 +119,8 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	}
 	info(reply->str, "\nconnected_slaves:", value, sizeof(value));
 	if (strtoul(value, NULL, 10) < c->store->config->wait_replicas)
-		log_once("Redis has fewer replicas than wait-replicas: changes get 503, fate_unknown");
+		log_once("Redis has fewer replicas than wait-replicas, so each change is answered with "
+			 "503 fate_unknown");
 	info(reply->str, "\nrun_id:", value, sizeof(value));
 	n->changed |= n->run_id[0] && strcmp(n->run_id, value);
 	memcpy(n->run_id, value, sizeof(n->run_id));

@@ -78,7 +78,7 @@ void sentinel_ask(struct sentinel *s)
 void sentinel_doubt(struct sentinel *s)
 {
 	if (s->ask.state == CONN_READY)
-		conn_close(&s->ask, "it named a master that is not one");
+		conn_close(&s->ask, "the server that it named is not a master: asking another Sentinel");
 }
 
 static void opened(struct conn *c)
@@ -115,7 +115,7 @@ static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply,
 		s->fn(s->arg, &master);
 	} else if (!is_auth) {
 		conn_close(c, reply->type == REDIS_REPLY_ERROR ? reply->str :
-			   "it does not know the master");
+			   "it does not know the master: check its name in the URL");
 	}
 	freeReplyObject(reply);
 }
@@ -174,7 +174,7 @@ static void closed(struct conn *c, const char *why)
 	s->at = (s->at + 1) % s->url->nodes;
 	s->address.node = s->url->node[s->at];
 	if (s->listen.state != CONN_CLOSED)
-		conn_close(&s->listen, "another one is asked");
+		conn_close(&s->listen, "asking the next Sentinel");
 }
 
 static const struct conn_events events = {

@@ -402,9 +402,9 @@ static const char *start(struct store *s)
 			return text;
 	}
 	if (is_cluster(s) ? cluster_init(s) : node_start(s, 0))
-		return "no timers";
+		return "cannot create a timer for a connection: no memory";
 	if (node_start_conn(s, 0, &s->messages, true))
-		return "no timers";
+		return "cannot create a timer for a connection: no memory";
 	if (c->redis.kind != REDIS_SENTINEL)
 		return NULL;
 	s->sentinel = sentinel_new(s->loop, s->alarms, c, s->tls, master_is, s);
@@ -518,7 +518,7 @@ const char *store_why(const struct store *s)
 
 const char *store_text(const struct store *s)
 {
-	return s->why[0] ? s->why : "a slot has no node that can be reached";
+	return s->why[0] ? s->why : "no reachable node serves some slots of the cluster";
 }
 
 const char *store_refusal(const struct store *s, unsigned int node)

@@ -182,7 +182,7 @@ static int failed(struct tls_session *s, int ret, int err)
 		snprintf(s->why, sizeof(s->why), "%s", err ? strerror(err) : "TLS ended early");
 		if (!s->heard && (err == ECONNRESET || err == EPIPE))
 			snprintf(s->why, sizeof(s->why), "TLS: Redis ended the connection: "
-				 "perhaps it wants a certificate of ours");
+				 "perhaps it requires a client certificate: see redis-tls-cert-file");
 		return -EPROTO;
 	}
 	if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)

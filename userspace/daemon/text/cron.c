@@ -35,12 +35,12 @@ static const char *const weekday_names[] = {
 };
 
 static const struct field fields[] = {
-	{ "the minute is not one of 0 to 59", NULL, 0, 59, 0 },
-	{ "the hour is not one of 0 to 23", NULL, 0, 23, 0 },
-	{ "the day of the month is not one of 1 to 31", NULL, 1, 31, 0 },
-	{ "the month is not one of 1 to 12 or jan to dec", month_names, 1, 12, 1 },
+	{ "the minute must be from 0 to 59", NULL, 0, 59, 0 },
+	{ "the hour must be from 0 to 23", NULL, 0, 23, 0 },
+	{ "the day of the month must be from 1 to 31", NULL, 1, 31, 0 },
+	{ "the month must be from 1 to 12 or jan to dec", month_names, 1, 12, 1 },
 	/* 7 means Sunday as well. */
-	{ "the weekday is not one of 0 to 7 or sun to sat", weekday_names, 0, 7, 0 },
+	{ "the weekday must be from 0 to 7 or sun to sat", weekday_names, 0, 7, 0 },
 };
 
 static const struct {

@@ -135,7 +135,7 @@ int field_either(const struct fields *f, const char *text, const char *number, u
 		 uint64_t max, uint64_t *ms)
 {
 	if (json_object_get(f->obj, text) && json_object_get(f->obj, number))
-		return field_error(f, INVALID, number, "\"%s\" and \"%s\" exclude each other",
+		return field_error(f, INVALID, number, "\"%s\" and \"%s\" cannot be used together",
 				   text, number);
 	return field_duration(f, text, min, max, ms) || field_number(f, number, min, max, ms) ?
 	       -1 : 0;

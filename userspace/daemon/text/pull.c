@@ -141,7 +141,7 @@ static int read_item(const struct fields *f, enum report_kind kind,
 	    field_string(f, "token", &token) || read_extras(f, kind, item))
 		return -1;
 	if (!id || !task_id_valid(id))
-		return field_error(f, INVALID, "id", "must be " TASK_ID_TEXT);
+		return field_error(f, INVALID, "id", "must consist of " TASK_ID_TEXT);
 	if (!token || !token_parse(token, &item->holder, &item->token))
 		return field_error(f, INVALID, "token", "must be the token of a lease");
 	memcpy(item->id, id, strlen(id) + 1);
@@ -160,7 +160,7 @@ static int read_report(const struct fields *f, enum report_kind kind, struct rep
 	if (!json_is_array(tasks) || !json_array_size(tasks))
 		return field_error(f, INVALID, "tasks", "must be a list of tasks");
 	if (json_array_size(tasks) > TASK_BATCH_MAX)
-		return field_error(f, TOO_LARGE, "tasks", "at most 1000 tasks");
+		return field_error(f, TOO_LARGE, "tasks", "must contain at most 1000 tasks");
 	report->count = json_array_size(tasks);
 	report->item = calloc(report->count, sizeof(*report->item));
 	if (!report->item)

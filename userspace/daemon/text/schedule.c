@@ -41,7 +41,7 @@ static int read_calendar(const struct fields *f, struct schedule_spec *s)
 	    field_either(f, "every", "every_ms", EVERY_MIN_MS, TASK_AHEAD_MAX_MS, &s->every_ms))
 		return -1;
 	if (text && s->every_ms)
-		return field_error(f, INVALID, "every", "\"cron\" and \"every\" exclude each other");
+		return field_error(f, INVALID, "every", "\"cron\" and \"every\" cannot be used together");
 	if (rule && (text || s->every_ms))
 		return field_error(f, INVALID, "rrule", "cannot be used with \"cron\" or \"every\"");
 	if (!text && !rule && !s->every_ms)

@@ -13,7 +13,8 @@
 #include "text/spec.h"
 
 #define SCHEDULE_NAME_MAX	64
-#define SCHEDULE_NAME_TEXT	"1 to 64 of A-Za-z0-9_.-, and not . or .."
+#define SCHEDULE_NAME_TEXT	\
+	"1 to 64 of the characters A-Za-z0-9_.- (but not \".\" or \"..\")"
 /* schedule_next(): no run is left. */
 #define SCHEDULE_NEVER		UINT64_MAX
 

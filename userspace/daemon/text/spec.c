@@ -98,7 +98,7 @@ static int read_id(struct fields *f, const char *path_id, struct task_spec *s)
 	if (!id)
 		return make_id(f, s->id);
 	if (!task_id_valid(id))
-		return field_error(f, INVALID, "id", "must be " TASK_ID_TEXT);
+		return field_error(f, INVALID, "id", "must consist of " TASK_ID_TEXT);
 	if (path_id && strcmp(id, path_id))
 		return field_error(f, INVALID, "id", "differs from the id in the path");
 	memcpy(s->id, id, strlen(id) + 1);
@@ -113,7 +113,7 @@ static int read_when(const struct fields *f, enum task_when *when, uint64_t *ms)
 
 	if (at && in)
 		return field_error(f, INVALID, text ? "in" : "in_ms",
-				   "\"at\" and \"in\" exclude each other");
+				   "\"at\" and \"in\" cannot be used together");
 	if (at)
 		*when = TASK_AT;
 	if (in)
@@ -172,10 +172,10 @@ static int read_headers(const struct fields *cb, struct task_body *b, struct par
 		if (why)
 			return field_error(&headers, INVALID, name, "%s", why);
 		if (b->headers == BODY_HEADERS_MAX)
-			return field_error(cb, INVALID, "headers", "at most 32 headers");
+			return field_error(cb, INVALID, "headers", "must contain at most 32 headers");
 		len = snprintf(parts->header + b->headers_len, room, "%s: %s", name, value);
 		if (len < 0 || (size_t)len >= room)
-			return field_error(cb, INVALID, "headers", "at most 8 KiB of headers");
+			return field_error(cb, INVALID, "headers", "must not be longer than 8 KiB");
 		b->headers_len += (size_t)len + 1;
 		b->headers++;
 	}
@@ -265,7 +265,7 @@ static int read_payload(const struct fields *f, struct task_body *b, struct part
 		return -1;
 	if (v && base64)
 		return field_error(f, INVALID, "payload_base64",
-				   "\"payload\" and \"payload_base64\" exclude each other");
+				   "\"payload\" and \"payload_base64\" cannot be used together");
 	if (v)
 		return read_payload_json(f, v, b, parts);
 	if (!base64)
@@ -343,7 +343,7 @@ static int read_batch(const json_t *tasks, const struct queue_settings *q,
 	if (!json_is_array(tasks) || !json_array_size(tasks))
 		return api_error_set(err, INVALID, "tasks", "must be a list of tasks");
 	if (json_array_size(tasks) > TASK_BATCH_MAX)
-		return api_error_set(err, TOO_LARGE, "tasks", "at most 1000 tasks");
+		return api_error_set(err, TOO_LARGE, "tasks", "must contain at most 1000 tasks");
 	req->batch = true;
 	req->count = json_array_size(tasks);
 	req->item = calloc(req->count, sizeof(*req->item));

@@ -21,7 +21,8 @@
 
 /* What an id may have beside letters and digits. */
 #define TASK_ID_MORE	"_:.@=/+~-"
-#define TASK_ID_TEXT	"1 to 128 of A-Za-z0-9" TASK_ID_MORE ", and not . or .."
+#define TASK_ID_TEXT	\
+	"1 to 128 of the characters A-Za-z0-9" TASK_ID_MORE " (but not \".\" or \"..\")"
 
 /**
  * task_id_valid() - TASK_ID_TEXT

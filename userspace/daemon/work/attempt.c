@@ -201,7 +201,7 @@ static void start_request(struct held *h)
 	if (host)
 		host_put(host);
 	if (ret == -EINVAL)
-		held_bury(h, "the URL or a header is refused");
+		held_bury(h, "the URL or a header is not valid, so no request was sent");
 	else
 		held_release(h, NOT_SENT_DELAY_MS);
 }

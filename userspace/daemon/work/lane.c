@@ -206,7 +206,8 @@ static void hold_all(struct lane *l, const redisReply *reply, const struct take_
 		if (take_answer_task(reply, i, &t))
 			attempt_add(l, &t, holder, lease_ms, a->now_ms);
 		else
-			log_often(LOG_ERR, "take: a task has no valid form");
+			log_often(LOG_ERR, "queue %s: Redis returned a task in an unknown format: "
+				  "it is not run", l->queue->name);
 	}
 }
 

@@ -71,7 +71,7 @@ static struct queue *queue_new(struct daemon *d, const char *name,
 	}
 	for (unsigned int i = 0; i < settings->lanes; i++) {
 		if (lane_init(&q->lane[i], q, i)) {
-			log_often(LOG_ERR, "queue %s: no timers for its lanes", name);
+			log_often(LOG_ERR, "queue %s is not served by this daemon: no memory for its timers", name);
 			queue_free(q);
 			return NULL;
 		}
@@ -221,7 +221,8 @@ static void give_back(struct queue *q)
 	struct args a = { 0 };
 	char key[160];
 
-	log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
+	log_often(LOG_WARNING, "queue %s is missing in Redis, perhaps after a failover: "
+		  "storing its settings again", q->name);
 	args_text(&a, "HSETNX");
 	args_text(&a, store_key(d->store, key, "queues"));
 	args_text(&a, q->name);

@@ -50,7 +50,9 @@ static void finish(struct daemon *d, struct outcome *r, enum report_answer answe
 	if (answer == REPORT_DEAD) {
 		m->dead[r->verdict == VERDICT_RETRY ? DEAD_ATTEMPTS : DEAD_VERDICT]++;
 		report_log(r, r->verdict == VERDICT_RETRY ?
-			   "is dead because all its attempts failed" : "is dead");
+			   "is dead because all its attempts failed" :
+			   r->lane->queue->settings.mode == QUEUE_PULL ?
+			   "is dead because a worker said so" : "is dead");
 	}
 	d->reports--;
 	if (r->lane->queue->settings.concurrency) {

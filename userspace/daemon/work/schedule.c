@@ -433,7 +433,8 @@ void schedule_look(struct daemon *d, const char *field)
 	s->name = s->field + strlen(queue) + 1;
 	s->alarm.fn = rings;
 	if (alarm_prepare(d->alarms, &s->alarm)) {
-		log_often(LOG_ERR, "schedule %s: no timer", field);
+		log_often(LOG_ERR, "schedule %s is not served by this daemon: no memory for its timer",
+			  field);
 		free(s);
 		return;
 	}
