@@ -129,7 +129,7 @@ tags() {
 guarantees() {
 	local words=('never early' 'late by a known amount' 'exactly once' 'never lost'
 		'cancel is final' 'in order' 'same steps for any number' 'bounded'
-		'the mapping is hostile ground' 'limits are errors' 'close ends it')
+		'the mapping is not trusted' 'limits are errors' 'close frees everything')
 	local files i tests
 
 	mapfile -t files < <(find tests kunit \
