@@ -273,9 +273,9 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * An in-process wheel knows its first deadline exactly, unless more than 64 timers share the
  * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
  * and buckets are wider the farther away they are (see twheel(7)). For a kernel wheel, the
- * function makes one system call, to find out if an event is unread. If not, the answer is based
- * on the time of the kernel's next turn, in which perhaps no timer expires, but some move to
- * finer buckets.
+ * function makes one system call, to find out if an event is unread. Otherwise the answer is the
+ * time of the kernel's next turn. That may be early, because the turn may only move timers to finer
+ * buckets.
  *
  * If another process has just armed a timer, the answer may still ignore it, so if other
  * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
@@ -407,11 +407,11 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * and so is the next twheel_set().
  *
  * A periodic timer that is armed may also have an unread event of earlier periods, and only a
- * system call can withdraw that. If the wheel came from twheel_open_fd(), or if this process has
- * made a timer of the wheel periodic, the function therefore makes a system call for each timer of
- * REGISTER, and for each timer to which REARM has given a period or a slack. If instead another
- * process has made a timer periodic on a wheel that you opened and shared, the event of earlier
- * periods may still be read.
+ * system call can withdraw that. So the function makes a system call if the timer may be periodic.
+ * That is the case for timers of REGISTER, and for those that REARM gave a period or a slack,
+ * provided the wheel came from twheel_open_fd() or this process has made one of its timers
+ * periodic. If instead another process has made a timer periodic on a wheel that you opened and
+ * shared, the event of earlier periods may still be read.
  *
  * On a module of version 0.2, the twheel_set() that follows a twheel_clear() takes a lock.
  *

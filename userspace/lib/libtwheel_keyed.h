@@ -107,8 +107,8 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  *
  * The call removes keys in batches of up to 64. If a batch contains a key that was set during the
  * call itself, for example by a handler, the call stops after that batch. Otherwise a handler that
- * keeps setting keys that expire at once could keep it busy forever. The descriptor stays readable
- * for the rest.
+ * keeps setting keys that expire at once could keep the call busy forever. The descriptor stays
+ * readable for the rest.
  *
  * Return: how many were removed, or a negative errno. -ECHILD also means that @fn has forked
  * and this is the child.
