@@ -62,7 +62,7 @@ def bury(name, *tasks, error="out of stock"):
     for task in tasks:
         equal(c.call("PUT", path(name, "tasks", task), {})[0], 201)
     left = len(tasks)
-    while left:
+    while left > 0:
         got = c.call("POST", path(name, "reserve"), {"limit": 100, "wait": "3s"})[1]["tasks"]
         assert got, "nothing to bury"
         equal(c.call("POST", path(name, "nack"), {"tasks": [
