@@ -4,7 +4,8 @@
  *
  * After G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987):
  * scheme 7. The timers of a coarse bucket move down when the wheel reaches it. With one
- * level it is their scheme 6, the hashed wheel, where a timer waits for its round.
+ * level it is their scheme 6, the hashed wheel, which visits a far timer once per round
+ * until it is due.
  *
  * With ticks of 2^19 ns and 64 buckets a level (the defaults of the device):
  *
@@ -33,14 +34,15 @@
  * present bucket has been visited already, so a timer put there waits for the next round.
  *
  * All timers that are farther away than the levels reach are in the top level, where a visit
- * leaves those that are not near yet. No timer of the top level needs a visit before the tick
- * @bound, which is exact as long as timers are only added. When the earliest of them has left,
- * the next round through the top level finds out the new value.
+ * leaves those that are not near yet. No timer of the top level needs a visit before tick
+ * @bound. @bound is exact until the earliest of these timers is deleted or expires, and
+ * is found anew in the next round.
  *
  * Timers of one tick that were armed within the reach of the finest level expire in the
  * order in which they were armed, because they are appended to their bucket. Timers that move
- * down to that level were armed earlier, so they are put in front. A move reverses the order of
- * the timers of a bucket, so those that moved down once expire in order as well.
+ * down to that level were armed earlier, so they are put in front. A coarser bucket holds
+ * its newest timer first, and moving down reverses that, so timers that moved down once
+ * also expire in the order in which they were armed.
  *
  * The nodes of a bucket are far apart in memory, and a visit knows the address of the next one
  * only when the one before it has arrived from memory. So each node contains a jump pointer,
@@ -49,7 +51,7 @@
  * the node that was put into the bucket eight nodes before. If that node has moved elsewhere in
  * the meantime, only the prefetch is wasted. Nodes that are appended name themselves.
  *
- * Time never wraps: it is 64 bits of ns, and a tick is at least one.
+ * Time never wraps: it is 64 bits of ns, and a tick is at least 1 ns.
  */
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
@@ -278,7 +280,7 @@ bool wheel_add(struct wheel *w, struct wheel_node *node, u32 number, u64 deadlin
  * @w: the wheel
  * @node: a node that wheel_add() queued and wheel_expire() has not returned
  *
- * O(1). The wheel may still ask for a turn because of it.
+ * O(1). The wheel may still ask for a turn at the time of the deleted node.
  */
 void wheel_del(struct wheel *w, struct wheel_node *node)
 {
@@ -337,8 +339,8 @@ static u64 first_visit(struct wheel *w)
  * @now: the time in ns
  *
  * Moves the wheel on to @now, unless something is due. If the clock has been set back, so
- * is the wheel. All nodes stay where they are: a bucket may be visited a round too early,
- * which leaves or re-queues what is not due, but never too late.
+ * is the wheel. All nodes stay where they are: a visit may then come a round too early,
+ * and leaves or re-queues what is not due, but never too late.
  */
 void wheel_set_time(struct wheel *w, u64 now)
 {
@@ -388,16 +390,19 @@ static noinline void start_visits(struct wheel *w, unsigned int budget)
 		if (number << shift != w->clk)
 			break;
 		/*
-		 * A whole round after @bound, each timer of the top level has been queued since
-		 * @bound was set, so @sweep_min is the earliest. If that one has left already,
-		 * the next round begins here.
+		 * At least a round has passed since @bound, so every timer of the top
+		 * level was queued or re-queued since, and @sweep_min is the earliest. If
+		 * that one has left already, the next round begins here.
 		 */
 		if (level == top && w->clk > w->bound &&
 		    (number - (w->bound >> shift)) >> w->shape.slot_bits) {
 			w->bound = max(w->sweep_min >> shift << shift, w->clk);
 			w->sweep_min = WHEEL_NEVER;
 		}
-		/* Not in the if: ci/coverage.sh counts no branches of macros for bits. */
+		/*
+		 * A variable, because ci/coverage.sh cannot count a branch on a bit
+		 * macro.
+		 */
 		full = test_bit(idx, w->occupied);
 		if (!full)
 			continue;

@@ -23,9 +23,9 @@
  *
  * Memory: nothing waits for memory while it holds a lock, because in a cgroup over
  * memory.high that takes seconds, and others want the lock. misc_open() holds the mutex of
- * all misc devices while it calls device_open(). So this allocates only 4 KiB, without waiting
- * (see NOWAIT_GFP), and everything else is allocated with the first timer. A character device of
- * its own would have no such mutex, but also no number that is the same everywhere.
+ * all misc devices while it calls device_open(). So device_open() allocates only 4 KiB, without
+ * waiting (see NOWAIT_GFP), and everything else is allocated with the first timer. A character
+ * device of its own would have no such mutex, but also no number that is the same everywhere.
  *
  * Locking:
  *   pages.mutex           replacing the array of blocks
@@ -134,7 +134,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
 			faults = 0;
-			/* This saves the hold of the lock that would find nothing. */
+			/* Do not take the lock once more only to find nothing. */
 			if (hlist_empty(&w->timers.ready) || fatal_signal_pending(current))
 				break;
 		} else if (ret == -EFAULT) {

@@ -268,7 +268,10 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 	return put_user(list.cursor, &arg->cursor) ? -EFAULT : done;
 }
 
-/* Turns the wheel until it has processed all marks and due timers of when the call began. */
+/*
+ * Turns the wheel until all marks and timers that were due when the call began have been
+ * processed.
+ */
 static long ioctl_kick(struct twheel_file *w)
 {
 	u64 start = lock_wheel(w), now = start;
@@ -361,7 +364,7 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		return err;
 	if (wanted_ns && wanted_ns < least && !capable(CAP_SYS_RESOURCE))
 		return -EPERM;
-	/* A wheel in use refuses before it writes to @arg. */
+	/* Refuse a wheel in use before anything is written to @arg. */
 	spin_lock_bh(&w->lock);
 	used = is_used(w);
 	spin_unlock_bh(&w->lock);

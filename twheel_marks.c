@@ -22,9 +22,9 @@
 /*
  * Clears bits of a word of marks, or of the summary, and sets others. This is a full barrier.
  *
- * It uses cmpxchg64(), which is one instruction wherever the table can be mapped, because xchg() is
- * a loop on s390, as atomic64_fetch_and() is on x86, and such a loop lasts as long as user space
- * changes the word.
+ * It uses cmpxchg64(), which is a single instruction wherever the table can be mapped.
+ * xchg() is a loop on s390, as atomic64_fetch_and() is on x86, and user space could keep
+ * such a loop running.
  *
  * Return: false if user space has changed the word at each try.
  */
@@ -132,7 +132,7 @@ void timers_begin_kick(struct timers *t)
 	timers_assert_held(t);
 	t->kicks++;
 	t->slot = 0;
-	/* The bits of the lines whose marks were kept are clear. */
+	/* Kept marks have no summary bit, so set all bits. */
 	for (i = 0; t->kept && i < DIV_ROUND_UP(lines, 64); i++)
 		WRITE_ONCE(store_summary(t->store)[i], ~0ULL);
 	t->kept = false;

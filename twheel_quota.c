@@ -3,11 +3,12 @@
  * Per-user limits on wheels, and on the bytes of kernel memory that they take.
  *
  * The user who pays for a wheel is the effective uid of the process that opened it. Within a
- * user namespace, any uid that is mapped there is free to take, and users with subordinate
- * ids can make as many namespaces as they like, each with another id as its root. So there
- * the user is the owner of the outermost namespace below the initial one. If that owner is global
- * root, the namespace is a container of the administrator, and the user is the container's own
- * root, so that containers do not share their limits.
+ * user namespace, any process can become any uid that is mapped there, and users with
+ * subordinate ids can make as many namespaces as they like, each with another id as its
+ * root. Therefore the user of such a wheel is the owner of the outermost namespace below
+ * the initial one. If that owner is global root, the namespace is a container of the
+ * administrator, and the user is the container's own root, so that containers do not
+ * share their limits.
  *
  * Memory is charged here before a wheel allocates it, and stays charged until the wheel ends, with
  * the exception of buckets that SETUP replaces. As with disk quotas, privileged callers may exceed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The slots of a store: which have a timer, and which timer comes next.
+ * The slots of a store: which have a timer, and which slot a new timer gets.
  */
 #include <linux/errno.h>
 #include <linux/list.h>

@@ -208,7 +208,7 @@ static int add_block(struct pages *p, u32 nr)
 		free_block(&block);
 		quota_uncharge(&p->bill, cost + array);
 	} else if (array) {
-		/* The array that this one replaces costs the user no more. */
+		/* The user no longer pays for the array that this one replaces. */
 		quota_uncharge(&p->bill, nr * sizeof(struct block));
 	}
 	kvfree(blocks);

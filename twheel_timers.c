@@ -20,8 +20,8 @@
 #include "twheel_trace.h"
 
 /*
- * How many timers an arming may expire that were due before it. So a group of 24 armings touches
- * 24 * 5 = 120 timers under one hold of the lock.
+ * Maximum number of earlier timers that one arming expires. A group of 24 armings thus
+ * touches at most 24 * 5 = 120 timers under one hold of the lock.
  */
 #define ARM_BUDGET	4U
 /* All levels together have at most 2^12 buckets, so that a wheel stays small. */
@@ -248,7 +248,7 @@ static int answer_register(struct timers *t, struct twheel_timer *arg, u64 now)
 
 	if (err)
 		return err;
-	/* The buckets come with the first timer. */
+	/* Without buckets, have the caller allocate them. */
 	if (!t->wheel.occupied)
 		return -EAGAIN;
 	arg->deadline_ns = wanted_deadline(arg, now);
@@ -292,7 +292,8 @@ static int answer_op(struct timers *t, struct timers_answer *a, u64 now)
  * @nr: how many, %TIMERS_AHEAD at most
  *
  * Timers lie far apart in memory, so without this the CPU would wait for one after the other.
- * A REARM among 1,000,000 timers takes a fourth of the time with it, and 4 ns more among 10,000.
+ * With this prefetch, a REARM among 1,000,000 timers takes a fourth of the time, and
+ * among 10,000 it takes 4 ns more.
  */
 void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr)
 {
@@ -450,8 +451,8 @@ static u64 count_periods(const struct timers *t, const struct timer *e, u64 unti
 
 /*
  * Moves the word of @e to the first period that its event does not count. If the event counts only
- * the periods until the expiry, the expiry has done so already. Return: false if user space has
- * changed the word since the periods were counted.
+ * the periods until the expiry, the expiry has already moved the word. Return: false if
+ * user space has changed the word since the periods were counted.
  */
 static bool claim_periods(const struct timers *t, const struct timer *e, u64 expirations)
 	__must_hold(t->store->lock)
@@ -488,7 +489,10 @@ unsigned int timers_peek(const struct timers *t, struct twheel_event *events,
 			.deadline_ns = e->deadline,
 			.expired_ns = e->expired_ns,
 			.expirations = e->period ? count_periods(t, e, until) : 1,
-			/* If one were not named, the compiler would clear all of them first. */
+			/*
+			 * If a member were missing here, the compiler would first clear
+			 * the whole struct.
+			 */
 			.flags = 0,
 			.reserved = 0,
 		};

@@ -41,10 +41,10 @@
 #define TURN_PAUSE_NS		800U
 
 /*
- * Runs the turns that exceed the softirq's budget. The users take turns, each with one budget for
- * all of their wheels, so it makes no difference to others how many wheels a user has. No control
- * group pays for this work, so it gets at most one CPU (from Linux 6.9 on, one of each NUMA
- * node), which sysfs can set.
+ * Runs the turns that exceed the softirq's budget. It serves the users in rotation, each
+ * with one budget for all of their wheels, so it makes no difference to others how many
+ * wheels a user has. No control group pays for this work, so it gets at most one CPU
+ * (from Linux 6.9 on, one of each NUMA node); the CPUs can be set in sysfs.
  */
 static struct workqueue_struct *turn_wq;
 
@@ -256,8 +256,8 @@ static noinline enum hrtimer_restart turn_within(struct twheel_file *w, struct t
  * All wheels that are due in the softirqs of a CPU share a budget, and when it is used up, the
  * worker turns the remaining wheels. To hand a wheel over takes no longer than the expiration of a
  * timerfd, and waits for no lock that is held for long. So a thousand wheels keep the CPU busy no
- * longer than a thousand timerfds. This is why the turn and the refill are functions of their own:
- * this one then has to save only few registers.
+ * longer than a thousand timerfds. The turn and the refill are not inlined, so that this
+ * function saves few registers when it hands over.
  */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
@@ -283,7 +283,7 @@ static unsigned int turn_late(struct twheel_file *w)
 	unsigned int touched;
 	u64 now, next;
 
-	/* Wait for the softirq: an hrtimer that is started while it runs stays on its CPU. */
+	/* Wait for the softirq: an hrtimer started during its callback stays on that CPU. */
 	hrtimer_cancel(&w->timer);
 	now = lock_wheel(w);
 	touched = turn(w, now, TURN_BUDGET);

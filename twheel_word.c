@@ -3,8 +3,8 @@
  * One timer and its word.
  *
  * The word, which user space exchanges as it likes, says when a timer is due. The wheel
- * holds the place where the kernel has planned to look at the word. reconcile() brings the
- * two together; every arming, look and expiry goes through it.
+ * holds the tick at which the kernel has planned to look at the word. reconcile() brings
+ * the two together; every arming, look and expiry goes through it.
  *
  *   user                                  kernel, in reconcile()
  *   old = xchg(deadline_ns, t)    (A)     queue at the word just read
@@ -74,7 +74,7 @@ static void withdraw(struct timers *t, struct timer *e)
 }
 
 /**
- * timer_to_idle() - end the arming of a timer unexpired, or withdraw its event
+ * timer_to_idle() - end an arming before it expires, or withdraw its event
  * @t: the timers
  * @e: the timer
  */
@@ -125,7 +125,9 @@ void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot)
 	store_put(t->store, e);
 }
 
-/* Publishes wake_ns, after which a deadline needs no mark: the start of the tick of @deadline. */
+/*
+ * Publishes wake_ns, the start of the tick of @deadline. A later deadline needs no mark.
+ */
 static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
 {
 	u64 start = (deadline - 1) & ~(timers_tick_ns(t) - 1);
@@ -240,7 +242,7 @@ static bool expire(struct timers *t, struct timer *e, struct twheel_slot *slot, 
 {
 	bool taken = e->place == TIMER_TAKEN;
 
-	/* If the wheel has just taken the timer off for this deadline, it is the timer's turn. */
+	/* If the wheel has just taken the timer off for this deadline, expire it now. */
 	if (!taken || word != e->deadline) {
 		u64 next = wheel_next(&t->wheel);
 		u64 at = word;
