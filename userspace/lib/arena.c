@@ -23,7 +23,10 @@ static size_t round_up(size_t bytes, size_t page)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Reserves @bytes, at @at unless that is NULL. After mlockall(), they would count as locked. */
+/*
+ * Reserves @bytes, at @at unless that is NULL. After mlockall() they count as locked, so unlock
+ * them.
+ */
 static void *reserve(void *at, size_t bytes)
 {
 	void *p = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |

@@ -244,7 +244,7 @@ static u64 comes_at(const struct timers *t, const struct timer *e)
 	return word == e->deadline ? max(word, since_tick(t, e->node.tick)) : word;
 }
 
-/* Returns the first time of the timers in a bucket, or @since if they are too many to look at. */
+/* Returns the first time of the timers in a bucket, or @since if there are too many to look at. */
 static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head, u64 since,
 			   unsigned int *looks)
 {
@@ -300,7 +300,7 @@ static uint64_t inprocess_next(struct twheel *w)
 	unsigned int looks = NEXT_LOOKS, level;
 
 	turn_now(p, now);
-	/* Other threads may have kept the turn from some marks. */
+	/* Other threads may have changed marks so often that the turn left some. */
 	if (!hlist_empty(&p->timers.ready) || p->timers.marked)
 		first = 0;
 	for (level = 0; first && level <= p->timers.wheel.top; level++)

@@ -184,7 +184,7 @@ static void init_process(void)
 	__atomic_store_n(&registry, &first, __ATOMIC_RELEASE);
 }
 
-/* Runs before the first wheel. Return: 0, or the error that prevents any wheel. */
+/* Runs before the first wheel is opened. Return: 0, or the error that prevents any wheel. */
 int twheel__process_init(void)
 {
 	pthread_once(&once, init_process);

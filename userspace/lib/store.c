@@ -57,7 +57,7 @@ int twheel__store_init(struct arena_store *s, uint32_t max, struct arena *shadow
 	return 0;
 }
 
-/* Makes room for half as many timers again. Return: 0 or -ENOMEM. */
+/* Grows the room by half. Return: 0 or -ENOMEM. */
 int twheel__store_grow(struct arena_store *s)
 {
 	u64 room = min((u64)s->store.max, s->store.room + s->store.room / 2 + 1024ULL);

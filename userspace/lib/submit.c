@@ -142,7 +142,9 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 					continue;
 				translate(shadow, &timers[i]);
 			} else if (timers[i].user_data == WAKE_DATA) {
-				/* For twheel_wake() of another process; filter() drops it. */
+				/*
+				 * The wake timer of another process, whose events filter() drops.
+				 */
 				timers[i].user_data = 0;
 				timers[i].deadline_ns = 0;
 				timers[i].state = TWHEEL_IDLE;
@@ -181,7 +183,10 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 		return true;
 	}
 	if (mode == TWHEEL_DRAIN_EXPIRE) {
-		/* The timer may be due but wait for its tick. The change makes the kick look. */
+		/*
+		 * The timer may be due but wait for its tick. Change the word, so that the kick
+		 * looks at it.
+		 */
 		uint64_t past = timer->deadline_ns == now ? now - 1 : now;
 
 		*count += twheel__replace(w, slot, timer->deadline_ns, past) &&

@@ -49,7 +49,10 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 	bits += bit / 64;
 	if (!(__atomic_load_n(bits, __ATOMIC_SEQ_CST) & mask))
 		__atomic_fetch_or(bits, mask, __ATOMIC_SEQ_CST);
-	/* On x86, the exchange was the barrier for a bit that was set, as loads stay in order. */
+	/*
+	 * If the bit is set already, the earlier exchange is the barrier on x86, where loads stay
+	 * in order.
+	 */
 	after_exchange();
 }
 
@@ -335,7 +338,10 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
 	uint64_t old;
 
-	/* A load would wait for the previous timer's exchange; a prefetch does not. */
+	/*
+	 * Prefetch first, so that the line is on its way while a load waits for the previous
+	 * exchange.
+	 */
 	__builtin_prefetch(slot, 1);
 	deadline = to_word(deadline);
 	old = exchange(slot, deadline);
