@@ -81,7 +81,7 @@ trap 'as_root rmmod twheel' EXIT
 	if [ -n "$bench" ]; then
 		echo
 		# It prints the rows of this run, and fails if a target is missed.
-		as_root timeout 1140 bench/timers/run.sh --here device ops threads expire heartbeat 2>&1 ||
+		as_root timeout -k 10 1140 bench/timers/run.sh --here device ops threads expire heartbeat 2>&1 ||
 			echo "bench: ended with status $?"
 	fi
 } >"$report"

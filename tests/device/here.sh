@@ -33,7 +33,7 @@ for program in "$dir"/*_test; do
 	left=$((end - $(uptime)))
 	[ $left -gt 0 ] || left=1
 	[ $left -lt 300 ] || left=300
-	TWHEEL_TEST_SECONDS=4 timeout $left "$program" "$@" >"$log" 2>&1
+	TWHEEL_TEST_SECONDS=4 timeout -k 10 $left "$program" "$@" >"$log" 2>&1
 	status=$?
 	counts="$(grep '^ok ' "$log" | grep -vc '# SKIP') passed, $(grep -c '^ok .*# SKIP' "$log") skipped"
 	if [ $status = 0 ]; then
