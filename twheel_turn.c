@@ -96,7 +96,7 @@ u64 lock_wheel(struct twheel_file *w)
 }
 
 /* True if the hrtimer can be set to @next without overflowing ktime_t. */
-static bool comes(const struct twheel_file *w, u64 next)
+static bool fits_ktime(const struct twheel_file *w, u64 next)
 {
 	return next < KTIME_MAX && next - w->offset < KTIME_MAX;
 }
@@ -105,11 +105,11 @@ static bool comes(const struct twheel_file *w, u64 next)
 static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
 {
 	lockdep_assert_held(&w->lock);
-	if (next && !comes(w, next))
+	if (next && !fits_ktime(w, next))
 		next = WHEEL_NEVER;
 	w->programmed = timers_publish_next(&w->timers, next, now);
 	/* If there are marks, @programmed is the next tick, which ktime_t may be too small for. */
-	return comes(w, w->programmed) ? ns_to_ktime(w->programmed - w->offset) : KTIME_MAX;
+	return fits_ktime(w, w->programmed) ? ns_to_ktime(w->programmed - w->offset) : KTIME_MAX;
 }
 
 static void start_timer(struct twheel_file *w, u64 next, u64 now)
@@ -164,7 +164,7 @@ static void program(struct twheel_file *w, u64 now)
 		return;
 	if (next <= now)
 		hand_over(w, now);
-	else if (comes(w, next))
+	else if (fits_ktime(w, next))
 		start_timer(w, next, now);
 }
 

@@ -234,7 +234,7 @@ static void await(u64 deadline)
 		__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
 }
 
-static void exchange(unsigned int i, u64 to, bool patient)
+static void exchange(unsigned int i, u64 to, bool wait_for_event)
 {
 	u64 now, old;
 
@@ -250,13 +250,13 @@ static void exchange(unsigned int i, u64 to, bool patient)
 	}
 	if (to)
 		latest[i] = to;
-	if (!patient)
+	if (!wait_for_event)
 		pthread_mutex_unlock(&turns[i]);
 	if (to && to <= READ_ONCE(words[i]->wake_ns) && mark(slots[i], to))
 		kick();
 	if (to)
 		__atomic_store_n(&done[to % TICK], now_ns() / TICK, __ATOMIC_SEQ_CST);
-	if (patient) {
+	if (wait_for_event) {
 		await(to);
 		pthread_mutex_unlock(&turns[i]);
 	}

@@ -16,7 +16,7 @@ A client whose connection breaks does not know what became of its request. So it
 put, cancel or move to another daemon until it gets an answer. A client of a stopped daemon
 waits for it, and its task with it, while others go on. An operation that never gets an answer
 is unknown, and its task is judged only for "early" and "unexplained". If more than
-UNKNOWN_MOST of the operations are unknown, too little was judged.
+MAX_UNKNOWN_RATIO of the operations are unknown, too little was judged.
 
 Each daemon signs with its own secret, so the signature of a run identifies its daemon.
 Siege.cause() lists the permitted causes of a duplicate.
@@ -36,7 +36,7 @@ import time
 from rig import Sink, dir_, now_ms, wait_until
 
 CLIENTS = 10
-UNKNOWN_MOST = 0.02
+MAX_UNKNOWN_RATIO = 0.02
 # How long a client repeats a request, and waits for one answer. Both outlast a stopped daemon.
 RETRY_SECONDS = 30
 # A client that waits this long for a stopped daemon starts another task meanwhile.
@@ -463,7 +463,7 @@ class Siege:
         for cause, n in causes.items():
             print(f"{n} ran twice: {cause}")
         print(", ".join(f"{law} {n}" for law, n in count.items()), flush=True)
-        return not any(count.values()) and unknown <= UNKNOWN_MOST * operations
+        return not any(count.values()) and unknown <= MAX_UNKNOWN_RATIO * operations
 
     # ---- The whole siege ----
 

@@ -79,7 +79,7 @@ TEST_F(polling, poll_waits)
 /* select() reports the descriptor as readable, but not as writable or exceptional. */
 TEST_F(polling, select)
 {
-	struct timeval patience = { .tv_sec = TIMEOUT_MS / 1000 };
+	struct timeval timeout = { .tv_sec = TIMEOUT_MS / 1000 };
 	fd_set in, out, except;
 
 	FD_ZERO(&in);
@@ -89,12 +89,12 @@ TEST_F(polling, select)
 	FD_SET(self->fd, &out);
 	FD_SET(self->fd, &except);
 	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(1, select(self->fd + 1, &in, &out, &except, &patience));
+	EXPECT_EQ(1, select(self->fd + 1, &in, &out, &except, &timeout));
 	/*
 	 * select() was woken up, and did not find the event in its last look: there is time
 	 * left.
 	 */
-	EXPECT_NE(0, patience.tv_sec + patience.tv_usec);
+	EXPECT_NE(0, timeout.tv_sec + timeout.tv_usec);
 	EXPECT_TRUE(FD_ISSET(self->fd, &in));
 	EXPECT_FALSE(FD_ISSET(self->fd, &out));
 	EXPECT_FALSE(FD_ISSET(self->fd, &except));

@@ -53,15 +53,15 @@ static inline bool submit(struct ring *r, const struct io_uring_sqe *sqe)
 	return syscall(SYS_io_uring_enter, r->fd, 1, 0, 0, NULL, 0) == 1;
 }
 
-/* Waits up to @patience ms for the next completion. */
-static inline bool reap(struct ring *r, struct io_uring_cqe *cqe, int patience)
+/* Waits up to @timeout_ms for the next completion. */
+static inline bool reap(struct ring *r, struct io_uring_cqe *cqe, int timeout_ms)
 {
 	__u32 *head = (__u32 *)(r->cq + r->p.cq_off.head);
 	__u32 *tail = (__u32 *)(r->cq + r->p.cq_off.tail);
 	struct pollfd p = { .fd = r->fd, .events = POLLIN };
 
 	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE) &&
-	    poll_again(&p, 1, patience) != 1)
+	    poll_again(&p, 1, timeout_ms) != 1)
 		return false;
 	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
 		return false;

@@ -26,13 +26,13 @@ static int store_open(struct store *s)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(addr);
-	struct timeval patience = { .tv_sec = 60 };
+	struct timeval timeout = { .tv_sec = 60 };
 
 	s->wheel = -1;
 	s->output = memfd_create("output", MFD_CLOEXEC);
 	s->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s->output < 0 || s->socket < 0 ||
-	    setsockopt(s->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
+	    setsockopt(s->socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) ||
 	    bind(s->socket, (struct sockaddr *)&addr, sizeof(sa_family_t)) ||
 	    getsockname(s->socket, (struct sockaddr *)&addr, &len))
 		return -errno;

@@ -18,7 +18,7 @@ enum {
 	OPT_PAYLOAD,
 	OPT_TIMEOUT,
 	OPT_KEEP,
-	OPT_BEHIND_BODY,
+	OPT_AFTER_BODY,
 };
 
 /* The set of these options for check_options(). */

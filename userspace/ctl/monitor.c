@@ -103,7 +103,7 @@ static int end_early(const struct monitor *m, __u64 seen, const char *why)
 		complain("%s, after %llu of %llu expirations", why, seen, m->limit);
 	else
 		complain("%s", why);
-	return STATUS_NOTHING_CAME;
+	return STATUS_TIMEOUT;
 }
 
 static int watch(struct monitor *m, struct wheel *w)

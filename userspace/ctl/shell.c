@@ -343,7 +343,7 @@ static int cmd_wait(struct shell *sh, char **word)
 			continue;
 		if (wheel_nothing_left(&sh->wheel)) {
 			if (word[1])
-				return failed(sh, STATUS_NOTHING_CAME, NULL,
+				return failed(sh, STATUS_TIMEOUT, NULL,
 					      "nothing is left that could expire");
 			break;
 		}

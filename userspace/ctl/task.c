@@ -16,7 +16,7 @@
 #define PATH_LEN	512
 
 enum {
-	OPT_ID = OPT_BEHIND_BODY,
+	OPT_ID = OPT_AFTER_BODY,
 	OPT_AT,
 	OPT_IN,
 	OPT_EVERY,

@@ -565,7 +565,7 @@ static void turn(struct watch *s)
 static int exit_status(const struct watch *s)
 {
 	if (s->silent)
-		return STATUS_NOTHING_CAME;
+		return STATUS_TIMEOUT;
 	if (WIFSIGNALED(s->wait_status))
 		return 128 + WTERMSIG(s->wait_status);
 	return WEXITSTATUS(s->wait_status);

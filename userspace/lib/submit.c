@@ -222,7 +222,7 @@ static void drained(struct twheel *w, const struct twheel_op *ops, int n, int *c
 	}
 }
 
-static int kick_to_its_end(struct twheel *w)
+static int kick_until_done(struct twheel *w)
 {
 	int ret;
 
@@ -247,7 +247,7 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 	/* Under this lock no other thread arms a timer whose word is 0. */
 	take_lock(&w->cold->reading);
 	/* Timers that are already due expire first, and are not counted. */
-	ret = kick_to_its_end(w);
+	ret = kick_until_done(w);
 	now = twheel_now(w);
 	while (ret >= 0) {
 		ret = w->cold->backend->list(w, timers, REFILL, &cursor);
@@ -259,7 +259,7 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 		drained(w, ops, ret, &count);
 	}
 	if (!ret && mode == TWHEEL_DRAIN_EXPIRE)
-		ret = kick_to_its_end(w);
+		ret = kick_until_done(w);
 	drop_lock(&w->cold->reading);
 	return ret < 0 ? ret : count;
 }

@@ -51,9 +51,9 @@ function closedByExec(): array
 }
 
 /** Runs a worker's loop until a condition holds. */
-function loop(Timers $timers, callable $until, float $patience = 30): void
+function loop(Timers $timers, callable $until, float $timeout = 30): void
 {
-    $end = microtime(true) + $patience;
+    $end = microtime(true) + $timeout;
     while (!$until() && microtime(true) < $end) {
         $ready = [$timers->stream()];
         $none = null;
