@@ -443,7 +443,7 @@ def cluster_or_not():
     port, = free_ports()
     own.ask("CONFIG", "SET", "port", str(port))
     for url, reason in ((f"cluster://127.0.0.1:{port}", "not a node of a cluster"),
-                        (f"redis://127.0.0.1:{cl.nodes[0].port}", "whose URL is cluster://")):
+                        (f"redis://127.0.0.1:{cl.nodes[0].port}", "use cluster:// in the URL")):
         status, said = check(f"--redis={url}")
         equal(status, 1, said)
         assert reason in said, said

@@ -1493,7 +1493,7 @@ def lost_queue():
     e = Daemon(own)
     equal(e.client().call("GET", "/v1/queues/s")[1]["lanes"], 3)
     other.wait_for("x")
-    assert "queue s: Redis has lost it" in d.text(), d.text()
+    assert "queue s is missing in Redis" in d.text(), d.text()
     assert "lost it" not in e.text(), e.text()
     equal(e.end(), 0)
 
