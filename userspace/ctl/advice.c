@@ -134,7 +134,8 @@ void advise_load(char buf[ADVICE_LEN])
 			 DEVICE);
 	else if (module_is_installed(uts.release))
 		snprintf(buf, ADVICE_LEN, "the module is not loaded: modprobe twheel%s",
-			 secure_boot() ? "; Secure Boot only loads modules that an enrolled key has signed: see doc/install.md" : "");
+			 !secure_boot() ? "" :
+			 "; Secure Boot only loads modules that an enrolled key has signed: see doc/install.md");
 	else if (source_is_installed())
 		snprintf(buf, ADVICE_LEN,
 			 "the module is not built for Linux %.65s: install its headers, then dkms autoinstall and modprobe twheel",

@@ -227,7 +227,8 @@ static void check_wheel(struct doctor *d)
 		    info.features & TWHEEL_FEATURE_TABLE ? " table" : "",
 		    info.features & TWHEEL_FEATURE_MARKS ? " marks" : "",
 		    info.features & TWHEEL_FEATURE_PARKED ? " parked" :
-		    "; the module is old, so twheel_set() after twheel_clear() is slower: update it", info.max_timers);
+		    "; the module is old, so twheel_set() after twheel_clear() is slower: update it",
+		    info.max_timers);
 	check_timer(d, w);
 	twheel_close(w);
 }

@@ -504,7 +504,8 @@ static int loop(struct shell *sh)
 			int ret = print_events(sh, EVENTS);
 
 			if (ret < 0)
-				die(error_status(-ret), "cannot read the wheel: %s", error_text(-ret));
+				die(error_status(-ret), "cannot read the wheel: %s",
+				    error_text(-ret));
 			/*
 			 * If the event was withdrawn in the meantime, the prompt is still there.
 			 */

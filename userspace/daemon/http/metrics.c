@@ -86,8 +86,8 @@ static void counters(FILE *f, const struct metrics *m)
 		PUT_OUTCOMES);
 	labeled(f, "takes_total", "Scripts that took tasks.", "result", takes, m->takes,
 		TAKE_OUTCOMES);
-	labeled(f, "recalls_total", "Tasks whose holder was asked to give them back.", "verdict", recalls,
-		m->recalls, RECALL_VERDICTS);
+	labeled(f, "recalls_total", "Tasks whose holder was asked to give them back.", "verdict",
+		recalls, m->recalls, RECALL_VERDICTS);
 	labeled(f, "dead_total", "Tasks that died here.", "reason", dead, m->dead, DEAD_REASONS);
 	labeled(f, "held_back_total", "Times that a limit, or a host that backs off, held tasks back.",
 		"reason", held_back, m->held_back, HELD_BACKS);

@@ -79,7 +79,7 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	if (result != STORE_OK)
 		return;
 	if (reply->type != REDIS_REPLY_STRING) {
-		conn_close(c, reply->type == REDIS_REPLY_ERROR ? reply->str : 
+		conn_close(c, reply->type == REDIS_REPLY_ERROR ? reply->str :
 			   "Redis did not answer INFO with text");
 		return;
 	}

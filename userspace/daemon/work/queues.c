@@ -71,7 +71,9 @@ static struct queue *queue_new(struct daemon *d, const char *name,
 	}
 	for (unsigned int i = 0; i < settings->lanes; i++) {
 		if (lane_init(&q->lane[i], q, i)) {
-			log_often(LOG_ERR, "queue %s is not served by this daemon: no memory for its timers", name);
+			log_often(LOG_ERR,
+				  "queue %s is not served by this daemon: no memory for its timers",
+				  name);
 			queue_free(q);
 			return NULL;
 		}
