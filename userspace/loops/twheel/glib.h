@@ -29,7 +29,7 @@ static inline void twheel_glib_attach(struct twheel_glib *a, GMainContext *conte
 	twheel_reader_init(&a->reader, wheel, on_event, arg);
 	a->reader.attached = 1;
 	a->source = g_unix_fd_source_new(twheel_fd(wheel), G_IO_IN);
-	/* A callback may run the loop again, and this source has to continue there. */
+	/* A callback may run an inner loop, in which this source must also work. */
 	g_source_set_can_recurse(a->source, TRUE);
 	g_source_set_callback(a->source, G_SOURCE_FUNC(twheel_glib_readable), a, NULL);
 	g_source_attach(a->source, context);
