@@ -223,12 +223,12 @@ static void check_wheel(struct doctor *d)
 		return;
 	}
 	twheel_info(w, &info);
-	print_check(d, "wheel", NULL, "features%s%s%s, at most %u timers",
+	print_check(d, "wheel", NULL, "features%s%s%s, at most %u timers%s",
 		    info.features & TWHEEL_FEATURE_TABLE ? " table" : "",
 		    info.features & TWHEEL_FEATURE_MARKS ? " marks" : "",
-		    info.features & TWHEEL_FEATURE_PARKED ? " parked" :
-		    "; the module is old, so twheel_set() after twheel_clear() is slower: update it",
-		    info.max_timers);
+		    info.features & TWHEEL_FEATURE_PARKED ? " parked" : "", info.max_timers,
+		    info.features & TWHEEL_FEATURE_PARKED ? "" :
+		    "; the module is old, so twheel_set() after twheel_clear() is slower: update it");
 	check_timer(d, w);
 	twheel_close(w);
 }
