@@ -425,8 +425,8 @@ void __tsan_release(void *addr) __attribute__((weak));
 void __tsan_acquire(void *addr) __attribute__((weak));
 
 /*
- * Tells it that a timer is about to be armed, or its user_data replaced. @shadow is NULL for timers
- * of REGISTER.
+ * Tells ThreadSanitizer that a timer is about to be armed, or its user_data replaced. @shadow is
+ * NULL for timers of REGISTER, and then the wheel stands for all of them.
  */
 static inline void tell_arming(struct twheel *w, struct shadow *shadow)
 {
@@ -434,7 +434,7 @@ static inline void tell_arming(struct twheel *w, struct shadow *shadow)
 		__tsan_release(shadow ? (void *)shadow : w);
 }
 
-/* Tells it that an event of such a timer was read. */
+/* Tells ThreadSanitizer that an event of such a timer was read. */
 static inline void tell_event(struct twheel *w, struct shadow *shadow)
 {
 	if (w->special & SPECIAL_TSAN)

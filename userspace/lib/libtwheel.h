@@ -273,7 +273,7 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * An in-process wheel knows its first deadline exactly, unless more than 64 timers share the
  * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
  * and buckets are wider the farther away they are (see twheel(7)). For a kernel wheel, the
- * function makes one system call, to find out if an event is unread. Otherwise the answer is the
+ * function makes one system call, to find out if an event is unread. If none is, the answer is the
  * time of the kernel's next turn. That may be early, because the turn may only move timers to finer
  * buckets.
  *
