@@ -18,10 +18,6 @@
 #include "config/value.h"
 #include "ground/units.h"
 
-/* The value of a macro as text. */
-#define TEXT_OF(x)	#x
-#define TEXT(x)		TEXT_OF(x)
-
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define FILE_MAX	65536

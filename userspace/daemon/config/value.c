@@ -111,7 +111,7 @@ static const char *parse_nodes(const char *text, const char *end, uint16_t port,
 		const char *why;
 
 		if (url->nodes == CONFIG_NODES_MAX)
-			return "more than 32 hosts";
+			return "more than " TEXT(CONFIG_NODES_MAX) " hosts";
 		why = parse_node(text, (size_t)(stop - text), port,
 				 &url->node[url->nodes]);
 		if (why)

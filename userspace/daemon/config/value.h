@@ -15,6 +15,10 @@
 #define CONFIG_NODES_MAX	32
 #define CONFIG_SECRET_LEN	64
 
+/* The value of a macro as text. */
+#define TEXT_OF(x)	#x
+#define TEXT(x)		TEXT_OF(x)
+
 enum redis_kind {
 	/* unix:PATH */
 	REDIS_UNIX,
