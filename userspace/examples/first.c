@@ -15,9 +15,9 @@ int main(void)
 		return 1;
 	if (twheel_add(w, twheel_after(w, DELAY), 42, &id))
 		return 1;
-	for (int i = 0; i < 100000; i++)	/* signs of life: no system call */
+	for (int i = 0; i < 100000; i++)	/* heartbeats: no system call */
 		twheel_set(w, id, twheel_after(w, DELAY));
-	while (!twheel_read(w, &event, 1))	/* silence */
+	while (!twheel_read(w, &event, 1))	/* until it expires */
 		twheel_wait(w, -1);
 	printf("timeout %d of the %s wheel\n", (int)event.user_data, twheel_backend(w));
 	twheel_del(w, id);
