@@ -62,21 +62,21 @@ demo() {
 	# A kick is needed for a deadline before all others: that of the next progress line, or
 	# of a connection that comes when nothing is armed. Moving a timer needs no system
 	# call.
-	holds "$backend: no move needs a kick" [ "$(told kicks)" -le $((seconds + 2)) ]
-	equal "$(told 'refills of ids')" 2 "$backend: one refill for 64 timers"
+	holds "$backend: no move needs a kick" [ "$(told 'for earlier')" -le $((seconds + 2)) ]
+	equal "$(told 'for 64')" 2 "$backend: one refill for 64 timers"
 	output_has '^server: the wheel woke [0-9]+ times .*, no less often than it was called$' \
 		"$backend: at most one call for each turn"
 	holds "$backend: moves" [ "$(told heartbeats)" -gt 500 ]
 	equal "$(told "$2")" \
-		$(($(told kicks) + $(told 'refills of ids') + $(told 'withdrawn events'))) \
+		$(($(told 'for earlier') + $(told 'for 64') + $(told 'to withdraw'))) \
 		"$backend: the sum of the calls"
 }
 
 demo kernel 'system calls'
 # The same, counted from outside. Opening and the final report happen once.
-equal "$(told kicks)" "$(counted KICK)" "counted: kicks"
-equal "$(told 'refills of ids')" "$(counted BATCH)" "counted: refills"
-equal "$(told 'withdrawn events')" "$(counted REARM)" "counted: withdrawals"
+equal "$(told 'for earlier')" "$(counted KICK)" "counted: kicks"
+equal "$(told 'for 64')" "$(counted BATCH)" "counted: refills"
+equal "$(told 'to withdraw')" "$(counted REARM)" "counted: withdrawals"
 equal "$(told 'reads')" "$(counted reads)" "counted: reads"
 output_has '^counted: 1 SETUP, 1 INFO, 1 REGISTER,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
 	"counted: nothing else"

@@ -427,7 +427,7 @@ static void print_cost(const struct server *s, const struct twheel_stats *stats)
 	check("twheel_usage", twheel_usage(s->wheel, &usage));
 	calls = usage.kicks + usage.refills + usage.withdrawn;
 	printf("server: %llu heartbeats, each of which moved a timer\n", s->moves);
-	printf("server: %llu %s to arm and move its timers: %llu kicks, %llu refills of ids, %llu withdrawn events\n",
+	printf("server: %llu %s to arm and move its timers: %llu for earlier deadlines, %llu for 64 timers each, %llu to withdraw events\n",
 	       (unsigned long long)calls, kernel ? "system calls" : "calls of the wheel",
 	       (unsigned long long)usage.kicks, (unsigned long long)usage.refills,
 	       (unsigned long long)usage.withdrawn);
