@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do I get a first expiration?
+ * How do I wait for a single timer, and check for errors?
  *
  * Open a wheel, add a timer, wait, and read its event. All other functions help you to do this
  * for very many timers at once.
