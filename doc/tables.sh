@@ -222,11 +222,11 @@ costs() {
 		move	100000	1	random	move, 100,000 timers
 		move	1000000	1	random	move, 1,000,000 timers
 		again	1000	1	random	disarm one of 1,000, arm it again
-		turn	1000000	1	random	the same, one of 64 moves a turn, cold connections
+		turn	1000000	1	random	move, 64 ready connections of 1,000,000
 		rate_move	10000	2	random	move, 10,000 timers, two threads
-		pair	1000000	1	hot	arm and disarm at once, beside 1,000,000
+		pair	1000000	1	hot	arm and then disarm, beside 1,000,000 others
 		turnover	100000	1	random	one of 100,000 ends, another begins
-		heartbeat	100000	1	paced	heartbeat, 100,000 connections, with waiting
+		heartbeat	100000	1	paced	heartbeat, 100,000 connections
 		server	5000	1	cold	request of 5,000 connections, cold caches
 		expire_own	100000	1	random	expire 100,000 within 1 s
 		expire_own	100000	1	random,1ms	the same in ticks of 1 ms, as libev's
