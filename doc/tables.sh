@@ -128,7 +128,7 @@ tags() {
 
 guarantees() {
 	local words=('never early' 'late by a known amount' 'exactly once' 'never lost'
-		'cancel is final' 'in order' 'same steps for any number' 'bounded'
+		'cancel is final' 'in order' 'same steps for any number of timers' 'bounded'
 		'the mapping is not trusted' 'limits are errors' 'close frees everything')
 	local files i tests
 
