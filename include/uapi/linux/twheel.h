@@ -32,7 +32,7 @@
  *   EOPNOTSUPP  mmap() on a machine where another CPU can prolong an atomic exchange
  *   EPERM   the tick is below min_tick_ns, without CAP_SYS_RESOURCE; or mmap() asks for an
  *           executable mapping
- *   ENOSPC  the wheel already holds max_timers; or the user who opened it has reached
+ *   ENOSPC  the wheel already holds max_timers timers; or the user who opened it has reached
  *           max_wheels_per_user or max_bytes_per_user
  *   ENOMEM  there is no memory, or the memory cgroup has reached its limit
  *   EFAULT  a pointer is bad, and nothing was done; a call that has done a part of its work
@@ -237,7 +237,7 @@ struct twheel_event {
 
 /**
  * struct twheel_stats - the counters of a wheel (TWHEEL_IOC_STATS)
- * @armed: timers that are armed now, as of the kernel's last look at each.
+ * @armed: timers that are armed now, as far as the kernel knows from its last look at them.
  * @unread: expirations that nobody has read yet.
  * @allocated: timers that exist now.
  * @registered: timers that were created.
@@ -250,7 +250,8 @@ struct twheel_event {
  *	canceled.
  * @withdrawn: expirations that were withdrawn before anybody read them, by REARM, by CANCEL, or
  *	by a KICK after the word was changed.
- * @moved: timers that turned out to have another deadline at a look, and were queued again.
+ * @moved: times that the kernel looked at a timer, found that it had been moved, and queued it
+ *	again.
  * @cascaded: times that a timer moved to a lower level, or began another round in the top level.
  * @wakeups: times that the wheel was turned by its hrtimer, or by the kernel worker that takes over
  *	if many timers are due.
@@ -324,14 +325,14 @@ struct twheel_table {
 /*
  * The word of a timer that is disarmed and has no unread event. A timer whose word is 0 may have
  * one. The kernel treats both words in the same way, and only user space writes this one. If you
- * arm a timer and your exchange returns %TWHEEL_PARKED, you need not ask the kernel for an unread
- * event.
+ * arm a timer and your exchange returns %TWHEEL_PARKED, you need not ask the kernel if there is an
+ * unread event.
  *
  * If your exchange for 0 has returned a deadline, you may replace the 0 by %TWHEEL_PARKED, unless
  * the timer is periodic and may have an unread event of an earlier period. You may also replace the
- * deadline itself. In both cases, use compare-and-exchange, because another thread may arm the
- * timer, or the kernel may expire it, at the same time. If the table lacks %TWHEEL_FEATURE_PARKED,
- * the kernel takes this word for a deadline.
+ * deadline by %TWHEEL_PARKED in a single step. In both cases, use compare-and-exchange, because
+ * another thread may arm the timer, or the kernel may expire it, at the same time. If the table
+ * lacks %TWHEEL_FEATURE_PARKED, the kernel takes this word for a deadline.
  *
  * As a deadline for REGISTER or REARM, this value means never.
  */
@@ -385,10 +386,10 @@ struct twheel_slot {
 #define TWHEEL_IOC_BATCH	_IOW(TWHEEL_IOC_MAGIC, 0x06, struct twheel_batch)
 #define TWHEEL_IOC_LIST		_IOWR(TWHEEL_IOC_MAGIC, 0x08, struct twheel_list)
 /*
- * Turns the wheel now: the kernel looks at the marked slots and expires the timers that are due,
- * until there are no more of either. If a marked timer has an unread event, and user space has
- * changed its word since it expired, the event is withdrawn. The argument must be 0, and the ioctl
- * returns 0.
+ * Turns the wheel now. When the ioctl returns 0, the kernel has looked at every slot that was
+ * marked when it began, and has expired every timer that was due then. If a marked timer has an
+ * unread event, and user space has changed its word since it expired, the event is withdrawn. The
+ * argument must be 0.
  */
 #define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
