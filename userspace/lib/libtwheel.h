@@ -30,8 +30,8 @@
  *   twheel_clear()	disarms it, but you keep the id
  *   twheel_del()	disarms it and gives the id back
  *
- * If a loop does this to many timers in one turn, twheel_add_many(), twheel_set_many() and
- * twheel_del_many() cost less.
+ * If a loop adds, moves or deletes many timers in one turn, twheel_add_many(), twheel_set_many()
+ * and twheel_del_many() cost less.
  *
  * You own a timer from add to del, whether it expires or not, and each of these functions
  * takes effect before it returns.
@@ -55,7 +55,8 @@
  *  - If several threads read from one wheel, a thread may get the event of a timer that
  *    belongs to another. The event is stale if the owner has moved the timer in the meantime.
  *    To avoid this, give each loop its own thread and its own wheel. To detect it, lock the
- *    object that the timer belongs to and compare its deadline with that of the event.
+ *    object that owns the timer, and compare the deadline that you have stored there with that
+ *    of the event.
  *  - Of all functions here, only twheel_wait() is a cancellation point for pthread_cancel().
  *  - Do not call any function from a signal handler, and do not fork in one.
  *
@@ -175,8 +176,8 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  * of twheel_add(), however, are not shared, so the process that adds them must be the only
  * reader.
  *
- * If a process was killed, twheel_list() shows the others the timers that its library had
- * made. They have the user_data 0, and you can remove them with twheel_del().
+ * If one of the processes was killed, the timers that its library had made are still on the
+ * wheel. In twheel_list() they have the user_data 0, and you can remove them with twheel_del().
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -EACCES: it is open for reading only;
  * -EOPNOTSUPP: the module does not support marks, or user space cannot share the deadline
@@ -191,10 +192,10 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  *
  * Use this to look at a wheel without changing it. You can call twheel_info(), twheel_stats(),
  * twheel_list(), twheel_next() and twheel_metrics(). All functions that would change the wheel
- * fail, including twheel_read(): twheel_set(), twheel_clear(), twheel_set_many() and
- * twheel_del_many() with -ENOENT, the others with -EACCES. twheel_list() reports the ids and
- * user_data that the kernel knows, which differ from those of twheel_add(), and includes idle
- * timers that the library of the other process keeps for reuse.
+ * fail, and so does twheel_read(). The error is -ENOENT from twheel_set(), twheel_clear(),
+ * twheel_set_many() and twheel_del_many(), and -EACCES from the others. twheel_list() reports the
+ * ids and user_data that the kernel knows, which differ from those of twheel_add(), and includes
+ * idle timers that the library of the other process keeps for reuse.
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -ENOMEM.
  */
@@ -382,7 +383,7 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * @id: a timer of twheel_add(), or of REGISTER with %TWHEEL_KEEP
  * @deadline: when it expires
  *
- * If the timer is armed, or was disarmed by twheel_clear(), this is one atomic exchange. After
+ * If the timer is armed, or was disarmed by twheel_clear(), this is one atomic operation. After
  * an expiration, the function takes a lock, because the event may be on its way to a reader,
  * and a thread in twheel_read() may hold that lock for the length of one read.
  *
@@ -403,15 +404,15 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * @id: as for twheel_set()
  *
  * Use this for a timeout that you will need again: for example, a server clears the timeout of
- * a connection while it works on a request. If the timer is armed, this is one atomic exchange,
+ * a connection while it works on a request. If the timer is armed, this is one atomic operation,
  * and so is the next twheel_set().
  *
  * A periodic timer that is armed may also have an unread event of earlier periods, and only a
- * system call can withdraw that. So the function makes a system call if the timer may be periodic.
- * That is the case for timers of REGISTER, and for those that REARM gave a period or a slack,
- * provided the wheel came from twheel_open_fd() or this process has made one of its timers
- * periodic. If instead another process has made a timer periodic on a wheel that you opened and
- * shared, the event of earlier periods may still be read.
+ * system call can withdraw that. So the function makes a system call for timers of REGISTER, and
+ * for those that REARM gave a period or a slack. It omits the call as long as this process has made
+ * no timer of the wheel periodic, unless the wheel came from twheel_open_fd(). Therefore, if you
+ * share a wheel that you opened, and another process makes a timer periodic, the event of earlier
+ * periods may still be read.
  *
  * On a module of version 0.2, the twheel_set() that follows a twheel_clear() takes a lock.
  *
@@ -464,7 +465,7 @@ int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);
  * timers from memory while it works, and kicks the wheel at most once. If the timers are in no
  * cache, a move therefore costs a third of what it costs one by one.
  *
- * Return: how many of the calls of twheel_set() would have returned 1; -ENOENT: an id is
+ * Return: the number of timers for which twheel_set() would have returned 1; -ENOENT: an id is
  * stale, and no timer was moved; -EINVAL: too many; -ECHILD.
  */
 int twheel_set_many(struct twheel *wheel, const uint64_t *ids, unsigned int n,
@@ -492,7 +493,7 @@ int twheel_add_many(struct twheel *wheel, uint64_t deadline, const uint64_t *use
  * @ids: the timers, each of them once
  * @n: how many, at most %INT_MAX
  *
- * Return: how many of the calls of twheel_del() would have returned 1; -ENOENT: an id is
+ * Return: the number of timers for which twheel_del() would have returned 1; -ENOENT: an id is
  * stale, and no timer was deleted; -EINVAL: too many; -ECHILD.
  */
 int twheel_del_many(struct twheel *wheel, const uint64_t *ids, unsigned int n);
@@ -529,8 +530,8 @@ int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
  * for twheel_fd() wakes up. If another process reads the same wheel, it may consume the
  * wake-up.
  *
- * Return: 0; -ENOSPC or -ENOMEM: there was no room yet for the timer that the library uses for
- * this; -ECHILD.
+ * Return: 0; -ENOSPC or -ENOMEM: the library needs a timer for this, but could not create it yet,
+ * because the wheel or the memory is full; -ECHILD.
  */
 int twheel_wake(struct twheel *wheel);
 

@@ -11,8 +11,9 @@
  * forked child has no keys, so functions that can fail return -ECHILD there.
  *
  * A mutex protects the keys, but because it is not held while a handler runs, the handler may
- * use the keys, throw, call longjmp(), exit or fork. If it does not return, the remaining keys
- * of the batch are delivered by the next call, and the descriptor stays readable until then.
+ * use the keys, throw, call longjmp(), exit or fork. If a handler does not return, the next call of
+ * twheel_keyed_run() or twheel_keyed_drain() delivers the remaining keys, and the descriptor stays
+ * readable until then.
  */
 #ifndef LIBTWHEEL_KEYED_H
 #define LIBTWHEEL_KEYED_H

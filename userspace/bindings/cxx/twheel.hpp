@@ -117,7 +117,7 @@ inline duration lateness(const event &e) noexcept
 
 namespace detail {
 
-/* Moves the error that a function of libtwheel returned to @ec. Returns the result, or 0. */
+/* If @ret is an error of libtwheel, stores it in @ec and returns 0. Otherwise returns @ret. */
 inline int take(int ret, std::error_code &ec) noexcept
 {
 	if (ret < 0)
@@ -392,8 +392,8 @@ public:
 	std::uint64_t id() const noexcept { return id_; }
 
 	/*
-	 * These return true if the timer was armed or its event was unread, and that deadline will
-	 * never be reported. On a timer that does not exist, they fail with ENOENT.
+	 * These return true if the timer was armed or its event was unread. In this case no event
+	 * of the old deadline will be read. On a timer that does not exist, they fail with ENOENT.
 	 */
 	bool set(time_point deadline, std::error_code &ec) noexcept
 	{
@@ -487,7 +487,10 @@ private:
 			return [f = std::move(f)](const event &) mutable { f(); };
 	}
 
-	/* The user_data: 0 without a function, because follow() would not update the address. */
+	/*
+	 * The user_data of a timer with a function. If the function is empty, this is 0, because
+	 * follow() would not update the address.
+	 */
 	std::uint64_t address() const noexcept
 	{
 		if (!has_function())

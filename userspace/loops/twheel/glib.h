@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Reads a wheel in an event loop of GLib. None of these functions can fail. */
+/* Reads a wheel in an event loop of GLib. Attaching and detaching cannot fail. */
 #ifndef TWHEEL_GLIB_H
 #define TWHEEL_GLIB_H
 
