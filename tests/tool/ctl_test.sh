@@ -990,7 +990,7 @@ test_device() {
 		echo 200000 >$limit
 		as_nobody "$ctl" monitor --add 1h,count=5000
 		status_is 6 "too many timers of a user"
-		error_has ': this user .* max_bytes_per_user allows$' \
+		error_has ': this user has reached max_bytes_per_user of the module$' \
 			"too many timers of a user: explains the error"
 		runs 6 "too many timers of a wheel" monitor --max-timers=5 --add 1h,count=6
 		error_has ': the wheel is full$' "too many timers of a wheel: explains the error"

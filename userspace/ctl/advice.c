@@ -138,7 +138,7 @@ void advise_load(char buf[ADVICE_LEN])
 			 "; Secure Boot only loads modules that an enrolled key has signed: see doc/install.md");
 	else if (source_is_installed())
 		snprintf(buf, ADVICE_LEN,
-			 "the module is not built for Linux %.65s: install its headers, then dkms autoinstall and modprobe twheel",
+			 "the module is not built for Linux %.65s: install the headers of this kernel, then run dkms autoinstall and modprobe twheel",
 			 uts.release);
 	else
 		snprintf(buf, ADVICE_LEN,
@@ -158,7 +158,7 @@ void advise_absent(char buf[ADVICE_LEN], const char *path)
 	else
 		snprintf(buf, ADVICE_LEN,
 			 "the module is loaded, but " DEVICE " is not its device: remove "
-			 DEVICE ", then load the module again, or create it with the minor in /proc/misc");
+			 DEVICE ", then either load the module again, or create the node with the minor number in /proc/misc");
 }
 
 /* Writes what to do if the user has too many wheels. */

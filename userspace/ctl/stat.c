@@ -174,7 +174,7 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 	if (optind < argc)
 		count = number_option(verb, "COUNT", argv[optind++], ~0U);
 	if (optind < argc)
-		usage_error(verb, "there may be no more arguments than INTERVAL and COUNT");
+		usage_error(verb, "accepts only INTERVAL and COUNT, not \"%s\"", argv[optind]);
 	if (target.pid && load.count)
 		usage_error(verb, "--add cannot be used with --pid");
 	if (!load.count)

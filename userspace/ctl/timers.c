@@ -154,7 +154,7 @@ const char *add_error_text(const struct wheel *w, int err)
 
 	if (err == -ENOSPC && !twheel_stats(w->twheel, &stats) &&
 	    stats.allocated + 1 < w->info.max_timers)
-		return "this user has all memory that the module's max_bytes_per_user allows";
+		return "this user has reached max_bytes_per_user of the module";
 	return error_text(-err);
 }
 
