@@ -95,7 +95,7 @@ static void counters(FILE *f, const struct metrics *m)
 	one(f, "stale_total", "counter", "Reports whose lease was over.", m->stale);
 	one(f, "orphans_total", "counter", "Task ids in a set without a stored task.", m->orphans);
 	one(f, "newer_total", "counter",
-	    "Times that a task, schedule or queue was not touched: a newer version stored it.",
+	    "Times that a task, schedule or queue of a newer version was left alone.",
 	    m->newer);
 	one(f, "missed_total", "counter", "Tasks that were skipped because they were late.",
 	    m->missed);

@@ -162,7 +162,7 @@ int field_time(const struct fields *f, const char *name, uint64_t *ms)
 	/* This is most likely in seconds, because as milliseconds it would be before 1974. */
 	if ((!text || !text[strspn(text, "0123456789")]) && value < BARE_TIME_MIN)
 		return field_error(f, INVALID, name,
-				   "a bare number is Unix milliseconds, 100000000000 or more");
+				   "a number means Unix milliseconds, and must be at least 100000000000");
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (value > now.tv_sec * MS_PER_SEC + TASK_AHEAD_MAX_MS)
 		return field_error(f, INVALID, name, "too far in the future");

@@ -159,7 +159,7 @@ const char *rule_parse(const char *text, struct rule **rule)
 	if (r.recur.interval < 1)
 		return "INTERVAL must be 1 or more";
 	if (r.recur.count > COUNT_MAX)
-		return "COUNT is above 10000; \"max\" may be more";
+		return "COUNT must be at most 10000: for more runs, use \"max\"";
 	r.hours = take_list(r.recur.by_hour, ICAL_BY_HOUR_SIZE);
 	r.minutes = take_list(r.recur.by_minute, ICAL_BY_MINUTE_SIZE);
 	r.seconds = take_list(r.recur.by_second, ICAL_BY_SECOND_SIZE);
