@@ -12,7 +12,8 @@
 #   costs      more rows, for all backends
 #
 # Each part is between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Parts with other
-# names are not changed.
+# names are not changed. The letter to the kernel's list contains a table of costs without such
+# lines, and it ends at the first empty line.
 #
 # With --check, this writes nothing. It prints the differences of parts that are out of date, names
 # of tests that do not exist, and lines of output that the demo does not print; if there are any, it
@@ -26,7 +27,7 @@ export LC_ALL=C
 
 cd "$(dirname "$0")/.."
 documents=(README.md doc/testing.md doc/bench/README.md userspace/examples/README.md
-	doc/man/libtwheel.3)
+	doc/man/libtwheel.3 packaging/upstream/series.txt)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 rows=$dir/rows.tsv
@@ -235,16 +236,35 @@ costs() {
 	END
 }
 
+# letter: prints the rows of the table in the letter, whose lines have 75 characters.
+letter() {
+	table 'libtwheel wheel lazy timerfd' <<-'END' |
+		move	1000	1	random	move one of 1,000 timers later
+		move	100000	1	random	move one of 100,000 timers later
+		rate_move	10000	2	random	two threads, 10,000 timers
+		expire_own	100000	1	random	expire 100,000 timers within 1 s
+	END
+		awk -F ' *[|] *' '{ printf "%-32s%8s%15s%12s%8s\n", $2, $3, $4, $5, $6 }'
+}
+
 # fill FILE: prints the file with its parts up to date.
 fill() {
 	local line skip=
 
-	if [[ $1 = *.3 ]]; then
+	case $1 in
+	*.3)
 		sed -n '1,/begin epoll/p' "$1"
 		epoll_lines
 		sed -n '/end epoll/,$p' "$1"
 		return
-	fi
+		;;
+	*.txt)
+		sed '/^ns of CPU/q' "$1"
+		letter
+		sed '1,/^ns of CPU/d' "$1" | sed -n '/^$/,$p'
+		return
+		;;
+	esac
 
 	while IFS= read -r line; do
 		if [[ $line =~ ^'<!-- begin '(first|epoll|examples|guarantees|cost|costs)' -->'$ ]]; then
