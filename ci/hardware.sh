@@ -24,6 +24,8 @@ for option; do
 done
 report=$build/hardware.txt
 headers=/lib/modules/$(uname -r)/build
+# Debian has modinfo where users do not look.
+PATH+=:/usr/sbin:/sbin
 cd "$top"
 
 [ -e "$headers/Makefile" ] || die "there are no kernel headers in $headers: install linux-headers-$(uname -r)"
@@ -66,11 +68,16 @@ complaints() {
 }
 as_root insmod "$top/twheel.ko"
 trap 'as_root rmmod twheel' EXIT
+# sudo forgets the password after 15 minutes, which is less than the benchmarks may take, and nobody
+# may be there to enter it once more.
+if [ "$(id -u)" != 0 ]; then
+	while kill -0 $$ && sudo -n -v; do sleep 60; done >/dev/null 2>&1 &
+fi
 
 {
 	echo "twheel $(modinfo -F version twheel.ko), $(git describe --always --dirty 2>/dev/null)"
 	uname -srvm
-	sed -n 's/^model name[[:space:]]*: /processor: /p' /proc/cpuinfo | head -n 1
+	sed -n '/^model name/ { s/.*: /processor: /p; q }' /proc/cpuinfo
 	echo "processors: $(nproc)"
 	sed -n 's/^MemTotal: */memory: /p' /proc/meminfo
 	echo "clock: $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
