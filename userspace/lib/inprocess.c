@@ -235,7 +235,7 @@ static u64 since_tick(const struct timers *t, u64 tick)
  * program may have moved or cleared the timer since it was queued. If it had moved the timer to an
  * earlier time, the timer would have been marked, and the turn would have queued it again.
  */
-static u64 comes_at(const struct timers *t, const struct timer *e)
+static u64 effective_deadline(const struct timers *t, const struct timer *e)
 {
 	u64 word = word_deadline(READ_ONCE(timer_word(t, e)->deadline_ns));
 
@@ -256,7 +256,7 @@ static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head
 		if (n++ == BUCKET_LOOKS || !*looks)
 			return since;
 		--*looks;
-		first = min(first, comes_at(t, container_of(link, struct timer, node.link)));
+		first = min(first, effective_deadline(t, container_of(link, struct timer, node.link)));
 	}
 	return first;
 }

@@ -95,18 +95,18 @@ struct lock {
 };
 
 /*
- * PAUSES is how long a thread spins before it sleeps for a lock, in pause instructions: 50 us on an
- * AMD EPYC, which is two to three times the cost of a sleep and a wake-up.
+ * A thread spins for SPIN_PAUSES pause instructions before it sleeps for a lock. They take 50 us on
+ * an AMD EPYC, which is two to three times the cost of a sleep and a wake-up.
  *
- * The thread looks LOOKS times in a row, because a thread that uses the lock all the time only
- * releases it for moments, which a single look would miss. After each series it pauses twice as
- * long, up to LONGEST_PAUSE, so that the other thread can perform many operations before it loses
- * the lock. If the threads alternated, each operation would move the wheel from one processor's
- * cache to the other's.
+ * It tries TRIES times in a row, because a thread that uses the lock all the time only releases it
+ * for moments, which a single try would miss. After each series it pauses twice as long, up to
+ * MAX_PAUSE, so that the other thread can perform many operations before it loses the lock. If the
+ * threads alternated, each operation would move the wheel from one processor's cache to the
+ * other's.
  */
-#define PAUSES		2048U
-#define LONGEST_PAUSE	512U
-#define LOOKS		16U
+#define SPIN_PAUSES	2048U
+#define MAX_PAUSE	512U
+#define TRIES		16U
 
 /* Spins for the lock, and then sleeps for it. */
 void twheel__wait_for_lock(struct lock *lock);
@@ -227,8 +227,8 @@ struct cold {
  * @nr_slots: how many words the fast paths may access, which is none if @special is set
  * @special: SPECIAL_ flags: ids are checked, or ThreadSanitizer has to be told of armings
  * @nr_words: how many words can be accessed
- * @kinds: twheel_clear() has to find out what kind of timer it clears, because there may be
- *	periodic timers, or because the module does not support parked words
+ * @check_kind: twheel_clear() has to find out what kind of timer it clears, because there may
+ *	be periodic timers, or because the module does not support parked words
  * @marks: a bit for each slot
  * @summary: a bit for each 2^@shift slots
  * @next_ns: when the wheel turns next, or NULL if it is only observed
@@ -245,7 +245,7 @@ struct twheel {
 	uint32_t nr_slots;
 	uint32_t special;
 	uint32_t nr_words;
-	uint32_t kinds;
+	uint32_t check_kind;
 	uint64_t *marks;
 	uint64_t *summary;
 	uint64_t *next_ns;

@@ -347,7 +347,7 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 	w->summary = (uint64_t *)(p + head.summary_offset);
 	w->shift = head.summary_shift;
 	w->parks = cold->info.features & TWHEEL_FEATURE_PARKED;
-	w->kinds = !w->parks;
+	w->check_kind = !w->parks;
 	w->next_ns = (uint64_t *)(p + offsetof(struct twheel_table, next_ns));
 	return 0;
 }

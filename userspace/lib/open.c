@@ -271,7 +271,7 @@ TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
 	err = attach(wheel, fd, twheel__kernel_attach);
 	/* The other process may have made periodic timers. */
 	if (!err)
-		(*wheel)->kinds = 1;
+		(*wheel)->check_kind = 1;
 	pthread_setcancelstate(cancellable, NULL);
 	return err;
 }

@@ -76,9 +76,9 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 	if (n > TWHEEL_BATCH_MAX)
 		return -EINVAL;
 	/* The next twheel_clear() must withdraw the event that a periodic timer may have. */
-	for (i = 0; i < n && !load32(&w->kinds); i++)
+	for (i = 0; i < n && !load32(&w->check_kind); i++)
 		if (ops[i].opcode <= TWHEEL_OP_REARM && ops[i].timer.period_ns)
-			__atomic_store_n(&w->kinds, 1, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&w->check_kind, 1, __ATOMIC_SEQ_CST);
 	while (done < n) {
 		struct shadow *shadow = NULL;
 		bool hidden = false;

@@ -396,7 +396,7 @@ static __attribute__((noinline)) int clear_any(struct twheel *w, uint64_t id)
 
 static inline int clear_word(struct twheel *w, uint64_t id)
 {
-	return unlikely(load32(&w->kinds)) ? clear_any(w, id) : park(w, id);
+	return unlikely(load32(&w->check_kind)) ? clear_any(w, id) : park(w, id);
 }
 
 /* Return: 0 if a timer has this @id, or a negative errno. */
@@ -414,7 +414,7 @@ static int find_timer(struct twheel *w, uint64_t id)
  * Checks that the word of @id may be changed, if the fast path could not decide that: in a forked
  * child, if ids are checked, or if the id cannot be valid.
  */
-static int look_closer(struct twheel *w, uint64_t id)
+static int check_id(struct twheel *w, uint64_t id)
 {
 	struct shadow *shadow = find_shadow(w, id);
 
@@ -426,16 +426,16 @@ static int look_closer(struct twheel *w, uint64_t id)
 	return w->special & SPECIAL_CHECKED ? find_timer(w, id) : 0;
 }
 
-static rare int set_closely(struct twheel *w, uint64_t id, uint64_t deadline)
+static rare int set_checked(struct twheel *w, uint64_t id, uint64_t deadline)
 {
-	int err = look_closer(w, id);
+	int err = check_id(w, id);
 
 	return err ? err : set_word(w, id, deadline);
 }
 
-static rare int clear_closely(struct twheel *w, uint64_t id)
+static rare int clear_checked(struct twheel *w, uint64_t id)
 {
-	int err = look_closer(w, id);
+	int err = check_id(w, id);
 
 	return err ? err : clear_word(w, id);
 }
@@ -443,14 +443,14 @@ static rare int clear_closely(struct twheel *w, uint64_t id)
 TWHEEL_PUBLIC int twheel_set(struct twheel *w, uint64_t id, uint64_t deadline)
 {
 	if (unlikely((uint32_t)id >= load32(&w->nr_slots) || !(id >> 32)))
-		return set_closely(w, id, deadline);
+		return set_checked(w, id, deadline);
 	return set_word(w, id, deadline);
 }
 
 TWHEEL_PUBLIC int twheel_clear(struct twheel *w, uint64_t id)
 {
 	if (unlikely((uint32_t)id >= load32(&w->nr_slots) || !(id >> 32)))
-		return clear_closely(w, id);
+		return clear_checked(w, id);
 	return clear_word(w, id);
 }
 
@@ -592,7 +592,7 @@ static int check_each(struct twheel *w, const uint64_t *ids, unsigned int n, boo
 		if (i % AHEAD == 0)
 			fetch(w, ids + i, n - i, ends);
 		if (unlikely((uint32_t)id >= load32(&w->nr_slots) || !(id >> 32))) {
-			err = look_closer(w, id);
+			err = check_id(w, id);
 			if (err)
 				return err;
 		}

@@ -44,18 +44,18 @@ static inline void relax(void)
 
 void twheel__wait_for_lock(struct lock *lock)
 {
-	unsigned int left = PAUSES, pause = 1, i;
+	unsigned int left = SPIN_PAUSES, pause = 1, i;
 
 	for (; left >= pause; left -= pause) {
 		for (i = 0; i < pause; i++)
 			relax();
-		for (i = 0; i < LOOKS; i++) {
+		for (i = 0; i < TRIES; i++) {
 			if (!__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
 			    !pthread_mutex_trylock(&lock->mutex))
 				return;
 			relax();
 		}
-		if (pause < LONGEST_PAUSE)
+		if (pause < MAX_PAUSE)
 			pause *= 2;
 	}
 	pthread_mutex_lock(&lock->mutex);
