@@ -2505,7 +2505,7 @@ def many_slow_hosts():
     equal(d.end(signal.SIGKILL), -9)
 
 
-@test("a host that does not answer rests for 1 s, then 2 s, by name and by address, and then "
+@test("a host that does not answer backs off for 1 s, then 2 s, by name and by address, and then "
       "gets one request; its tasks use up no attempts")
 def back_off():
     silent = Silent()
@@ -2560,7 +2560,7 @@ def answers():
 
 
 @test("D14: a timeout below a second is no failure of the host: other tasks of the host begin")
-def hurried():
+def short_timeout():
     _, d, c = alone()
     for n in range(5):
         put("/v1/queues/s", f"hu-{n}", c, callback={"url": sink.url + "/slow/3000"}, timeout="50ms",
@@ -2569,7 +2569,7 @@ def hurried():
         equal((d.metric("hosts_backing_off"), c.call("GET", "/v1/queues")[1]["hosts"]), (0, []))
         put("/v1/queues/s", f"hu-{n}-next", c, callback={"url": sink.url + "/"})
         sink.wait_for(f"hu-{n}-next", 1, 5)
-    put("/v1/queues/s", "patient", c, callback={"url": sink.url + "/slow/3000"}, timeout="1s",
+    put("/v1/queues/s", "hu-1s", c, callback={"url": sink.url + "/slow/3000"}, timeout="1s",
         retry={"base": "1h"})
     wait_until(lambda: d.metric("hosts_backing_off") > 0, 5)
     equal(d.end(), 0)

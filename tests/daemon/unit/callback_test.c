@@ -70,7 +70,7 @@ static void done(void *arg, void *user, const struct callback_result *result)
 	ok_count += result->verdict == CALLBACK_OK;
 }
 
-static bool rests;
+static bool backs_off;
 static char asked[CALLBACK_ADDRESS_LEN];
 
 static bool may_connect(void *arg, void *user, const char *address)
@@ -78,7 +78,7 @@ static bool may_connect(void *arg, void *user, const char *address)
 	(void)arg;
 	(void)user;
 	snprintf(asked, sizeof(asked), "%s", address);
-	return !rests;
+	return !backs_off;
 }
 
 static const struct callback_loop loop = { NULL, watch, timer, done, may_connect };
@@ -433,7 +433,7 @@ static void check_rebinding(void)
  * The callback code asks its caller before each connection, and reports the address of each
  * answer.
  */
-static void check_rests(void)
+static void check_backing_off(void)
 {
 	struct callback_options opt = options();
 	char address[CALLBACK_ADDRESS_LEN];
@@ -441,14 +441,14 @@ static void check_rests(void)
 	/* Start without any earlier connection. */
 	start(&opt);
 	snprintf(address, sizeof(address), "127.0.0.1 %u", port);
-	rests = true;
+	backs_off = true;
 	get("/status/200");
-	ok(last.verdict == CALLBACK_NOT_SENT && last.rests && !last.status && !*last.address,
-	   "no request goes to an address that rests");
+	ok(last.verdict == CALLBACK_NOT_SENT && last.backing_off && !last.status && !*last.address,
+	   "no request goes to an address that backs off");
 	is_text(asked, address, "the caller is asked about the address");
-	rests = false;
+	backs_off = false;
 	get("/status/200");
-	ok(last.verdict == CALLBACK_OK && !last.rests,
+	ok(last.verdict == CALLBACK_OK && !last.backing_off,
 	   "a request goes there once the rest is over");
 	is_text(last.address, address, "the answer comes with its address");
 	sink_line();
@@ -640,7 +640,7 @@ int main(int argc, char **argv)
 	check_methods();
 	check_refused();
 	check_rebinding();
-	check_rests();
+	check_backing_off();
 	check_times();
 	check_proxy();
 	check_broken();

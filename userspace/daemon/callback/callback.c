@@ -52,7 +52,7 @@
  * @accepted: addresses that were not refused
  * @refused: kind of an address that was refused, or NULL
  * @refused_addr: this address
- * @rests: the caller wanted no connection to an address
+ * @backing_off: the caller refused a connection to an address, because that backs off
  * @address: the last one that was accepted, and the port
  * @no_socket: there was none for an address that was accepted
  * @sent: libcurl has begun to send the request
@@ -77,7 +77,7 @@ struct callback {
 	unsigned int accepted;
 	const char *refused;
 	char refused_addr[INET6_ADDRSTRLEN];
-	bool rests;
+	bool backing_off;
 	char address[CALLBACK_ADDRESS_LEN];
 	bool no_socket;
 	bool sent;
@@ -157,7 +157,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 		return CURL_SOCKET_BAD;
 	}
 	if (!may_connect(cb, &addr->addr)) {
-		cb->rests = true;
+		cb->backing_off = true;
 		return CURL_SOCKET_BAD;
 	}
 	cb->accepted++;
@@ -386,7 +386,7 @@ static void reset(struct callback *cb, void *user)
 	cb->stopped = false;
 	cb->accepted = 0;
 	cb->refused = NULL;
-	cb->rests = false;
+	cb->backing_off = false;
 	*cb->address = '\0';
 	cb->no_socket = false;
 	cb->sent = false;
@@ -506,9 +506,9 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 		judge_status(cb, r);
 		return;
 	}
-	if (cb->rests && !cb->accepted) {
+	if (cb->backing_off && !cb->accepted) {
 		r->verdict = CALLBACK_NOT_SENT;
-		r->rests = true;
+		r->backing_off = true;
 		return;
 	}
 	if (cb->refused && !cb->accepted) {
@@ -519,7 +519,7 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 	}
 	if (code == CURLE_COULDNT_CONNECT && cb->no_socket)
 		r->verdict = CALLBACK_NOT_SENT;
-	r->hurried = code == CURLE_OPERATION_TIMEDOUT && cb->timeout_ms < TIMEOUT_FAIR_MS;
+	r->short_timeout = code == CURLE_OPERATION_TIMEDOUT && cb->timeout_ms < TIMEOUT_FAIR_MS;
 	if (cb->broken)
 		snprintf(r->error, sizeof(r->error), "the connection ended without an answer");
 	else if (code == CURLE_WRITE_ERROR && !cb->headers_done)

@@ -51,8 +51,8 @@ enum callback_verdict {
  * @retry_after_ms: at most a day; a retry must not be sooner
  * @took_us: from callback_start() to the end
  * @error: printable ASCII; empty for CALLBACK_OK
- * @rests: CALLBACK_NOT_SENT, because may_connect() refused all addresses
- * @hurried: there was no answer within a timeout that is too short to blame the server
+ * @backing_off: CALLBACK_NOT_SENT, because may_connect() refused all addresses
+ * @short_timeout: there was no answer within a timeout that is too short to blame the server
  * @address: that it went to, or tried last, with the port; empty: there was none
  */
 struct callback_result {
@@ -62,8 +62,8 @@ struct callback_result {
 	uint64_t retry_after_ms;
 	uint64_t took_us;
 	char error[CALLBACK_ERROR_MAX + 1];
-	bool rests;
-	bool hurried;
+	bool backing_off;
+	bool short_timeout;
 	char address[CALLBACK_ADDRESS_LEN];
 };
 

@@ -82,7 +82,7 @@ static json_t *hosts_to_json(const struct daemon *d)
 
 	for (const struct host *h = d->hosts; h && json_array_size(list) < HOSTS_SHOWN;
 	     h = h->hh.next) {
-		json_int_t until = work_now_ms(d) + host_rest_ms(h);
+		json_int_t until = work_now_ms(d) + host_backoff_left_ms(h);
 
 		if (!h->failures)
 			continue;

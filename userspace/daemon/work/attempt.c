@@ -55,16 +55,16 @@ static bool host_works(const struct host *host, uint64_t now)
 	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
 }
 
-/* Returns how long to delay a task whose host backs off. Up to a quarter is added at random. */
-static uint64_t rest_ms(uint64_t ms)
+/* Returns a delay with up to a quarter of it added at random. */
+static uint64_t jittered_ms(uint64_t ms)
 {
 	return ms + random_u64() % (ms / 4 + 1);
 }
 
-static void release_rests(struct held *h, uint64_t ms, enum held_back why)
+static void release_for_backoff(struct held *h, uint64_t ms, enum held_back why)
 {
 	daemon_of(h)->metrics.held_back[why]++;
-	held_release(h, rest_ms(ms));
+	held_release(h, jittered_ms(ms));
 }
 
 /* Releases the tasks that have waited too long. */
@@ -162,7 +162,7 @@ static void start_request(struct held *h)
 		.user = h,
 	};
 	struct host *host;
-	uint64_t rest;
+	uint64_t backoff;
 	int ret;
 
 	if (!lease_is_long_enough(h, now)) {
@@ -175,9 +175,9 @@ static void start_request(struct held *h)
 		return;
 	}
 	host = host_get(d, h->body.url);
-	rest = host ? host_rest_ms(host) : 0;
-	if (rest) {
-		release_rests(h, rest, HELD_BACK_HOST);
+	backoff = host ? host_backoff_left_ms(host) : 0;
+	if (backoff) {
+		release_for_backoff(h, backoff, HELD_BACK_HOST);
 		host_put(host);
 		return;
 	}
@@ -252,9 +252,9 @@ static void judge(struct held *h, const struct callback_result *res)
 		break;
 	case CALLBACK_NOT_SENT:
 		q->attempts[VERDICT_RELEASE]++;
-		held_report(h, VERDICT_RELEASE, res->rests ? rest_ms(h->rest_ms) :
+		held_report(h, VERDICT_RELEASE, res->backing_off ? jittered_ms(h->backoff_ms) :
 			    NOT_SENT_DELAY_MS, res->error);
-		daemon_of(h)->metrics.held_back[HELD_BACK_ADDRESS] += res->rests;
+		daemon_of(h)->metrics.held_back[HELD_BACK_ADDRESS] += res->backing_off;
 		break;
 	}
 }
@@ -267,8 +267,8 @@ static bool may_connect(void *arg, void *user, const char *address)
 	struct held *h = user;
 	struct host *host = host_get_address(arg, address);
 
-	h->rest_ms = host_rest_ms(host);
-	if (h->rest_ms) {
+	h->backoff_ms = host_backoff_left_ms(host);
+	if (h->backoff_ms) {
 		host_put(host);
 		return false;
 	}
@@ -284,8 +284,8 @@ static void release_all(struct host *host)
 	struct turn *t;
 
 	while ((t = fair_oldest(&host->waiting)))
-		release_rests(container_of(t, struct held, turn), host_rest_ms(host),
-			      HELD_BACK_HOST);
+		release_for_backoff(container_of(t, struct held, turn), host_backoff_left_ms(host),
+				    HELD_BACK_HOST);
 }
 
 /* Learns from the end of a request. The caller holds a reference to the host. */
@@ -294,7 +294,7 @@ static void learn_host(struct held *h, const struct callback_result *res)
 	struct daemon *d = daemon_of(h);
 	struct host *host = h->host, *address;
 
-	if (res->verdict == CALLBACK_NOT_SENT || res->hurried ||
+	if (res->verdict == CALLBACK_NOT_SENT || res->short_timeout ||
 	    (res->verdict == CALLBACK_DEAD && !res->status))
 		return;
 	if (res->status) {
@@ -302,7 +302,7 @@ static void learn_host(struct held *h, const struct callback_result *res)
 	} else if (host_failed(host, h->started)) {
 		log_often(LOG_WARNING, "%s does not answer: it gets one request at a time, "
 			  "the next one in %llu ms", host->key,
-			  (unsigned long long)host_rest_ms(host));
+			  (unsigned long long)host_backoff_left_ms(host));
 		release_all(host);
 	}
 	if (!*res->address)

@@ -49,7 +49,7 @@ enum held_state {
  * @address: that its request went to
  * @probe: its request probes the host
  * @probes_address: its request probes the address
- * @rest_ms: how long its address rests
+ * @backoff_ms: how long its address backs off
  * @started: when its request began
  * @since: when it began to wait for the host, or for a worker; 0: it does not
  * @hh: in the lane's table, by holder and token
@@ -82,7 +82,7 @@ struct held {
 	struct host *address;
 	bool probe;
 	bool probes_address;
-	uint64_t rest_ms;
+	uint64_t backoff_ms;
 	uint64_t started;
 	uint64_t since;
 	UT_hash_handle hh;

@@ -92,7 +92,7 @@ void host_free_all(struct daemon *d)
 		free_host(host);
 }
 
-uint64_t host_rest_ms(const struct host *host)
+uint64_t host_backoff_left_ms(const struct host *host)
 {
 	uint64_t now = alarms_now(host->daemon->alarms);
 

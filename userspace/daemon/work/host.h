@@ -77,11 +77,11 @@ void host_put(struct host *host);
 void host_free_all(struct daemon *d);
 
 /**
- * host_rest_ms() - how long no request may go to a host
+ * host_backoff_left_ms() - how long no request may go to a host
  *
  * Return: 0 if one may go. If the host has failed, it is the probe.
  */
-uint64_t host_rest_ms(const struct host *host);
+uint64_t host_backoff_left_ms(const struct host *host);
 
 /**
  * host_answered() - note that it gave an answer, so it does not back off

@@ -30,9 +30,9 @@
 #define REMOVE_IDLE	(30 * NSEC_PER_SEC)
 /* Minimum interval between sweeps of a lane. */
 #define SWEEP_MIN_MS	1000
-/* After a failure the lane rests, and twice as long after each further one, up to REST_MAX. */
-#define REST_MIN	(50 * NSEC_PER_MSEC)
-#define REST_MAX	NSEC_PER_SEC
+/* How long a lane backs off after a failed take: each further failure doubles it. */
+#define BACKOFF_MIN	(50 * NSEC_PER_MSEC)
+#define BACKOFF_MAX	NSEC_PER_SEC
 
 static void take(struct lane *l);
 static void recover(struct lane *l);
@@ -308,17 +308,17 @@ static void learn(struct lane *l, const struct take_answer *a)
 	note_newer(l, a->newer);
 	note_limited(l, a);
 	m->takes[a->count ? TAKE_TASKS : TAKE_EMPTY]++;
-	l->rest = 0;
+	l->backoff = 0;
 }
 
 /* Of thousands of lanes, each asks a Redis that refuses takes about once a second. */
-static void rest(struct lane *l)
+static void back_off(struct lane *l)
 {
-	uint64_t ns = l->rest ? 2 * l->rest : REST_MIN;
+	uint64_t ns = l->backoff ? 2 * l->backoff : BACKOFF_MIN;
 
-	l->rest = ns < REST_MAX ? ns : REST_MAX;
+	l->backoff = ns < BACKOFF_MAX ? ns : BACKOFF_MAX;
 	alarm_arm(l->queue->daemon->alarms, &l->take,
-		  now_of(l) + l->rest - random_u64() % (REST_MIN / 2));
+		  now_of(l) + l->backoff - random_u64() % (BACKOFF_MIN / 2));
 }
 
 static void taken(void *arg, enum store_result result, const redisReply *reply)
@@ -344,7 +344,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		 */
 		if (lane_up(l) && !d->stopping && !q->removed) {
 			l->next_ms = 0;
-			rest(l);
+			back_off(l);
 		}
 		waiter_settle(q);
 		return;

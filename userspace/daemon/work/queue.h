@@ -30,7 +30,7 @@ struct waiter;
  * @woken_ms: the earliest message since the take on its way was sent. The answer may be
  *	older than the message
  * @took_at: when the last take was sent
- * @rest: how long it rested after the last take, ns; 0: that did not fail
+ * @backoff: how long it backed off after the last take, in ns; 0 if that did not fail
  * @removed_at: when old tasks were removed last
  * @old_ms: no done or dead task is to be removed before; NEVER_MS: there is none
  * @lease_end_ms: no lease ends before; NEVER_MS: there is none
@@ -65,7 +65,7 @@ struct lane {
 	uint64_t next_ms;
 	uint64_t woken_ms;
 	uint64_t took_at;
-	uint64_t rest;
+	uint64_t backoff;
 	uint64_t removed_at;
 	uint64_t old_ms;
 	uint64_t lease_end_ms;

@@ -26,7 +26,7 @@
 #define SWEEP_MS	60000
 #define SWEEP_FAR_MS	300000
 /* How long to wait after a failure. */
-#define REST_MS		1000
+#define FAILURE_DELAY_MS	1000
 /* How often to look if a run has ended for which the next one waits. */
 #define POLL_MS		1000
 /* How long before the time of the next run that look takes place. */
@@ -77,7 +77,7 @@ static unsigned int rank(const struct schedule *s)
 }
 
 /* Ends a chain of commands, and looks again after @ms. */
-static void rest(struct schedule *s, uint64_t ms)
+static void look_after(struct schedule *s, uint64_t ms)
 {
 	struct daemon *d = s->daemon;
 	bool again = s->again;
@@ -100,7 +100,7 @@ static void wait_for(struct schedule *s, uint64_t ms, uint64_t now)
 	ms = (ms > now ? ms - now : 0) + 1;
 	if (ms < sweep)
 		ms += task_rank_delay_ms(place);
-	rest(s, ms < sweep ? ms : sweep);
+	look_after(s, ms < sweep ? ms : sweep);
 }
 
 static void forget(struct schedule *s)
@@ -117,7 +117,7 @@ static void forget(struct schedule *s)
 static void gone(struct schedule *s)
 {
 	if (s->again)
-		rest(s, 0);
+		look_after(s, 0);
 	else
 		forget(s);
 }
@@ -135,9 +135,9 @@ static void changed(void *arg, enum store_result result, const redisReply *reply
 	const redisReply *text;
 
 	if (result != STORE_OK || !record_answer(reply, &what, &text))
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 	else if (what == RECORD_NEWER)
-		rest(s, SWEEP_FAR_MS);
+		look_after(s, SWEEP_FAR_MS);
 	else if (!text)
 		gone(s);
 	else
@@ -180,7 +180,7 @@ static void cleared(void *arg, enum store_result result, const redisReply *reply
 	struct clear_answer a;
 
 	if (result != STORE_OK || !q || !clear_answer(reply, &a)) {
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 	} else if (a.held) {
 		struct lane *l = lane_of_run(s, q, s->record.clear, id);
 
@@ -212,7 +212,7 @@ static void planted(void *arg, enum store_result result, const redisReply *reply
 	enum planted what;
 
 	if (result != STORE_OK || !plant_answer(reply, &what, &known)) {
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 		return;
 	}
 	switch (what) {
@@ -235,15 +235,15 @@ static void planted(void *arg, enum store_result result, const redisReply *reply
 	case PLANT_FULL:
 		log_often(LOG_WARNING, "schedule %s: its queue is full, and its next run waits",
 			  s->field);
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 		break;
 	case PLANT_NEWER:
-		rest(s, SWEEP_MS);
+		look_after(s, SWEEP_MS);
 		break;
 	case PLANT_GONE:
 		/* Either the queue is gone, or its removal has begun and may not be completed. */
 		queue_load(d, s->queue, NULL, NULL);
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 	}
 }
 
@@ -282,7 +282,7 @@ static void looked(void *arg, enum store_result result, const redisReply *reply)
 	struct task_view view;
 
 	if (result != STORE_OK) {
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 		return;
 	}
 	/* A run that only a newer version can read is left to that: it may be in progress. */
@@ -339,16 +339,16 @@ static void act(struct schedule *s, const char *text, size_t len)
 		d->metrics.newer++;
 		log_often(LOG_WARNING, "schedule %s: its record cannot be read: perhaps a newer "
 			  "twheeld stored it", s->field);
-		rest(s, SWEEP_FAR_MS);
+		look_after(s, SWEEP_FAR_MS);
 	} else if (!q) {
 		queue_load(d, s->queue, NULL, NULL);
-		rest(s, 5 * REST_MS);
+		look_after(s, 5 * FAILURE_DELAY_MS);
 	} else if (r->clears) {
 		clear(s, q);
 	} else if (r->state != RECORD_ENABLED || r->next == SCHEDULE_NEVER) {
 		wait_for(s, SCHEDULE_NEVER, now);
 	} else if (!read_spec(s, q)) {
-		rest(s, SWEEP_MS);
+		look_after(s, SWEEP_MS);
 	} else if (!r->made) {
 		plant(s, q);
 	} else if (now < r->next) {
@@ -365,7 +365,7 @@ static void got(void *arg, enum store_result result, const redisReply *reply)
 	struct schedule *s = arg;
 
 	if (result != STORE_OK)
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 	else if (!is_text(reply))
 		gone(s);
 	else
@@ -384,7 +384,7 @@ static void look(struct schedule *s)
 	}
 	s->busy = true;
 	if (d->stopping || !store_up(d->store) || !work_clock(d)) {
-		rest(s, REST_MS);
+		look_after(s, FAILURE_DELAY_MS);
 		return;
 	}
 	args_text(&a, "HGET");
