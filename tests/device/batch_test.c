@@ -128,7 +128,7 @@ TEST_F(many, batch_of_past_deadlines)
 }
 
 /* A batch may have 65,536 entries. */
-TEST_F(many, batch_of_the_most)
+TEST_F(many, batch_of_maximum_size)
 {
 	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
 	__u32 i;
@@ -195,7 +195,7 @@ static void situations(struct __test_metadata *_metadata, int fd, __u64 *ids)
 }
 
 /* LIST reports the same as GET for each timer, and leaves the rest of the array as it was. */
-TEST_F(many, list_tells_all)
+TEST_F(many, list_matches_get)
 {
 	struct twheel_timer t[SITUATIONS + 1], got;
 	__u64 ids[SITUATIONS];

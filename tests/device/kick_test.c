@@ -306,7 +306,7 @@ TEST_F(kick, wake_when_not_armed)
  * The earliest deadline that needs no KICK expires in time. A deadline at wake_ns itself does
  * need one.
  */
-TEST_F(kick, border_of_wake)
+TEST_F(kick, deadline_at_wake_ns)
 {
 	unsigned int i;
 

@@ -475,12 +475,12 @@ TEST_F(marks, kick_withdraws_after_a_turn)
  * On a wheel that does not turn, only a deadline that comes before all others needs a KICK:
  * one KICK for ascending deadlines, some for random ones.
  */
-TEST_F(marks, kicks_are_records)
+TEST_F(marks, kick_only_for_new_minimum)
 {
 	enum { N = 1000 };
 	__u64 start = now(CLOCK_MONOTONIC) + HOUR, ids[N], seed = 21, least = NEVER;
 	int fd = wheel_open(O_NONBLOCK);
-	unsigned int i, records = 0;
+	unsigned int i, minima = 0;
 	struct table t;
 
 	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
@@ -495,14 +495,14 @@ TEST_F(marks, kicks_are_records)
 	for (i = 0; i < N; i++) {
 		__u64 deadline = start + next_random(&seed) % HOUR;
 
-		records += deadline < least;
+		minima += deadline < least;
 		least = deadline < least ? deadline : least;
 		EXPECT_EQ(0, arm_marked(&t, ids[i], deadline));
 	}
-	TH_LOG("%lu KICKs, %u records of %u", t.kicks, records, N);
+	TH_LOG("%lu KICKs, %u minima of %u", t.kicks, minima, N);
 	/* The wheel turns where its levels begin, a little earlier than it must. */
 	EXPECT_GE(t.kicks, 1);
-	EXPECT_LE(t.kicks, records);
+	EXPECT_LE(t.kicks, minima);
 	EXPECT_EQ(N, cancel_all(fd));
 	unmap_table(&t);
 	close(fd);

@@ -115,7 +115,7 @@ TEST_F(period, one_tick)
 }
 
 /* If the period leads past the end of time, the timer expires only once. */
-TEST_F(period, endless)
+TEST_F(period, beyond_end_of_time)
 {
 	static const __u64 periods[] = { NEVER, NEVER - 1, 1ULL << 63 };
 	unsigned int i;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The harm that an ordinary user can do to a machine with /dev/twheel. Two processes of the
- * user nobody, one on each processor, attack for --seconds N each, beside a bystander with a 1
- * ms timer on its own wheel and another on a timerfd.
+ * Attacks on the machine by an ordinary user of /dev/twheel, and how late they make others.
  *
- * The wheel's timer must be about as punctual as the timerfd's, and as it is beside two
- * processes that only spin. The kernel's log must show that nothing stalled.
+ * In each test, two processes of the user nobody, one on each processor, attack for N seconds
+ * (--seconds N). Beside them runs a bystander, which measures the lateness of a 1 ms timer on a
+ * wheel of its own, and of another on a timerfd.
  *
- *   --late 1   however late they are, for kernels with debugging options
- *   --exact 1  to slices of the scheduler's, for a single processor whose clock counts
- *              instructions, where no host stands still
+ * A test passes if the timer of the wheel is hardly later than that of the timerfd, and hardly
+ * later than beside two processes that only compute. Also, no attacker may find a wrong answer,
+ * and the kernel must not log a stall.
+ *
+ *   --late 1   does not judge the lateness, for kernels with debugging options
+ *   --exact 1  judges it in time slices of the scheduler, for an emulated processor whose clock
+ *              counts instructions, so that a busy host does not matter
  */
 #include "bystander.h"
 #include "stress.h"
@@ -567,8 +570,8 @@ static void mark_attack(unsigned int nr)
 	shared->done[nr] += lines;
 }
 
-/* G8, G9: The worker takes its slice too. */
-STORM(restless_marks, mark_prepare, mark_attack, NULL, "lines marked", .slices = 2)
+/* G8, G9: The worker uses a slice as well. */
+STORM(marks_set_constantly, mark_prepare, mark_attack, NULL, "lines marked", .slices = 2)
 
 /*
  * One level of 16 short ticks, and very many timers beyond its horizon: the kernel looks at

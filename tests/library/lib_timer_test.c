@@ -229,7 +229,7 @@ TEST_F(lib, impossible_ids)
 }
 
 /* No timer has the id 0, which a program may use to mean "none yet". */
-TEST_F(lib, no_id)
+TEST_F(lib, id_is_never_0)
 {
 	struct twheel_timer t = {
 		.user_data = 3,
@@ -978,7 +978,7 @@ static void *del_all(void *arg)
 }
 
 /* Timers are deleted by another thread than the one that added them: their slots are reused. */
-TEST_F(lib, del_elsewhere)
+TEST_F(lib, del_by_other_thread)
 {
 	uint64_t at = twheel_now(self->w) + HOUR;
 	struct twheel_usage usage = { .size = sizeof(usage) };
@@ -1278,7 +1278,7 @@ TEST_F_TIMEOUT(on_its_way, inheritance, 60)
 /* ---- Cost ---- */
 
 /* Pairs of add and del need no system call, after the first few. */
-TEST_F_TIMEOUT(lib, pairs_are_free, 120)
+TEST_F_TIMEOUT(lib, add_del_needs_no_syscall, 120)
 {
 	enum { WINDOW = 32, PAIRS = 100000 };
 	uint64_t id[WINDOW] = { 0 };
