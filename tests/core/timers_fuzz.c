@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares twheel_timers.c and twheel_word.c with what their users know: G3, G5, G6, G8.
+ * Fuzzes twheel_timers.c and twheel_word.c, and compares them with a model: G3, G5, G6, G8.
  *
- * For each timer, the user knows the word in the table and the event that was not read yet.
- * From that follows what each verb must return, and what may have happened to the timer after
- * each operation: nothing, or the expiry of a word that was due. An event stays until it is
- * read, or until REARM, CANCEL or a KICK withdraws it. A look at all timers finds those that
- * must have expired.
+ * The model is what a user of the wheel knows of each timer: the word in the table, and the event
+ * that is still unread. The model predicts what each operation must return. Between operations, a
+ * timer may only change by expiring, and only if its word is due. An event must stay until it is
+ * read, or until REARM, CANCEL or a KICK withdraws it. Checks of all timers find those that should
+ * have expired but have not.
  *
- * The user follows the protocol of the table, with marks, or with the look that a KICK takes
- * at a marked slot. When the user breaks it, a timer whose KICK was left out may be late, and
- * nothing else may happen. Others scribble over the user's marks.
+ * The fuzzer changes words as the protocol of the table demands: it marks the slot, and kicks if
+ * necessary. It sometimes leaves out the mark or the KICK, and then this timer may be late, but
+ * nothing else may go wrong. It also overwrites marks and the header at random.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,7 +33,7 @@
 #define NOW_MAX		((u64)S64_MAX)
 
 /**
- * struct user_timer - the user's knowledge of a timer
+ * struct user_timer - the model of a timer
  * @id: its id, or 0 if there is no timer
  * @dead: an earlier id, or 0
  * @data: its user_data
@@ -42,7 +42,7 @@
  * @slack: as armed by ioctl
  * @flags: as armed by ioctl
  * @unread: it has an event
- * @lax: it may be late, because the user owes a KICK, or it was due when the clock was set back
+ * @lax: it may be late, because a KICK was left out, or it was due when the clock was set back
  * @prompt: it was in the wheel before its tick, so it must expire in order
  * @came: the event came in order
  * @left: the word that the expiry has left
@@ -69,8 +69,8 @@ struct user_timer {
 };
 
 /**
- * struct run - timers, and their user's knowledge
- * @f: the decisions
+ * struct run - timers, and the model of their user
+ * @f: the input of the fuzzer
  * @t: the timers
  * @flat: their store
  * @now: the time
@@ -136,7 +136,7 @@ static struct twheel_table *header_of(const struct run *r)
 	return store_of(r)->table;
 }
 
-/* The user's knowledge */
+/* The model */
 
 static bool is_armed(const struct user_timer *u)
 {

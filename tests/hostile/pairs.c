@@ -7,11 +7,11 @@
  *                 pair that would not finish in that time (0: never)
  *   --seed N      the seed of all random choices (1)
  *
- * The test learns where within the other's call each one starts: it delays one of them by a
- * random time around the point at which so far either has come first equally often. Thus most
- * loops fall into the windows that matter. Each loop must add up, whoever was first. A pair
- * fails if one call was hardly ever first, or if the two hardly ever overlapped, because it
- * has tested nothing.
+ * Both calls should take effect at the same moment. The test therefore delays one of them by a
+ * random time, and adapts the mean of these times until each call comes first in half of the
+ * loops. After each loop, what both calls returned, the events and the state of the timer must
+ * fit one of the two orders. A pair also fails if one call was hardly ever first, or if the two
+ * hardly ever overlapped, because then it has tested nothing.
  */
 #include "stress.h"
 
@@ -57,7 +57,7 @@ struct race {
 	__u64 word, offline;
 	void *p;
 
-	/* What was wrong, and in which loop. */
+	/* Why the pair has failed, in @loop; NULL if it has not. */
 	const char *wrong;
 
 	/* How the two calls are made to meet; times are in ticks(). */
@@ -231,7 +231,7 @@ static void check_counts(struct race *r)
 	if (conserved(r->fd, &s))
 		return;
 	tell_stats("not conserved", &s);
-	wrong(r, "conservation, here or a few loops ago");
+	wrong(r, "STATS does not add up, since this loop or one of the last few");
 }
 
 /* Returns true if they raced: each call was first often enough, and they overlapped. */
@@ -345,7 +345,7 @@ static __u64 timer(struct race *r, int fd, __u64 deadline, __u32 flags, __u64 us
 	};
 
 	if (verb(fd, TWHEEL_IOC_REGISTER, &t))
-		wrong(r, "REGISTER");
+		wrong(r, "REGISTER failed");
 	return t.id;
 }
 
@@ -355,10 +355,10 @@ static void timers(struct race *r, int fd, unsigned int n, __u64 deadline, __u32
 
 	fill_ops(r->opa, n, TWHEEL_OP_REGISTER, deadline, flags);
 	if (batch(fd, r->opa, n) != (int)n)
-		wrong(r, "BATCH of REGISTER");
+		wrong(r, "a BATCH of REGISTER failed");
 	for (i = 0; i < n; i++) {
 		if (r->opa[i].result)
-			wrong(r, "REGISTER in a BATCH");
+			wrong(r, "a REGISTER in a BATCH failed");
 		r->id[i] = r->opa[i].timer.id;
 	}
 }
@@ -373,7 +373,7 @@ static void open_other(struct race *r)
 {
 	r->other = wheel_open(O_NONBLOCK);
 	if (r->other < 0)
-		wrong(r, "open");
+		wrong(r, "open failed");
 }
 
 /* Maps that wheel's table and touches it. */
@@ -384,7 +384,7 @@ static void map_other(struct race *r)
 	r->map.tick = DEFAULT_TICK;
 	r->map.head = map_at(r->other, r->map.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	if (r->map.head == MAP_FAILED) {
-		wrong(r, "mmap");
+		wrong(r, "mmap failed");
 		return;
 	}
 	r->map.slots = (void *)((char *)r->map.head + r->map.head->slots_offset);
@@ -430,14 +430,14 @@ ACT(cancel_rearm_prepare, r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1))
 static enum outcome cancel_rearm_judge(struct race *r)
 {
 	if (r->ra)
-		return wrong(r, "CANCEL");
+		return wrong(r, "CANCEL failed");
 	if (!nothing_unread(r))
-		return wrong(r, "an event after CANCEL");
+		return wrong(r, "an event was read after CANCEL");
 	if (r->rb == -ENOENT && r->ta.state == TWHEEL_ARMED)
 		return A_FIRST;
 	if (!r->rb && r->tb.state == TWHEEL_ARMED && r->ta.state == TWHEEL_EXPIRED)
 		return B_FIRST;
-	return wrong(r, "states");
+	return wrong(r, "no order of the two calls explains the states");
 }
 
 /* G5: an event that CANCEL or REARM has withdrawn is never read */
@@ -449,7 +449,7 @@ static void rearm_rearm_prepare(struct race *r)
 	if (!r->loop)
 		r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1);
 	else if (rearm(r->fd, r->id[0], HOUR, TWHEEL_KEEP) < 0)
-		wrong(r, "REARM");
+		wrong(r, "REARM failed");
 	conserved(r->fd, &r->before);
 }
 
@@ -457,18 +457,18 @@ static enum outcome rearm_rearm_judge(struct race *r)
 {
 	conserved(r->fd, &r->after);
 	if (r->ra || r->rb)
-		return wrong(r, "REARM");
+		return wrong(r, "a REARM failed");
 	if (r->after.armings != r->before.armings + 2)
-		return wrong(r, "two armings");
+		return wrong(r, "STATS did not count two armings");
 	if (r->ta.state == TWHEEL_ARMED && r->tb.state == TWHEEL_ARMED) {
 		if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].id != r->id[0])
-			return wrong(r, "its event");
+			return wrong(r, "the event of the timer was not read, or not it alone");
 		return A_FIRST;
 	}
 	if (r->ta.state != TWHEEL_EXPIRED || r->tb.state != TWHEEL_ARMED)
-		return wrong(r, "states");
+		return wrong(r, "no order of the two calls explains the states");
 	if (!nothing_unread(r))
-		return wrong(r, "an event that was withdrawn");
+		return wrong(r, "an event was read that REARM has withdrawn");
 	return B_FIRST;
 }
 
@@ -478,14 +478,14 @@ PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm
 static enum outcome exchange_cancel_judge(struct race *r)
 {
 	if (r->rb)
-		return wrong(r, "CANCEL");
+		return wrong(r, "CANCEL failed");
 	if (!nothing_unread(r))
-		return wrong(r, "an event");
+		return wrong(r, "an event was read of a timer that was never due");
 	if (r->word && r->tb.state == TWHEEL_IDLE)
 		return A_FIRST;
 	if (!r->word && r->tb.state == TWHEEL_ARMED)
 		return B_FIRST;
-	return wrong(r, "states");
+	return wrong(r, "no order of the two calls explains the states");
 }
 
 /* G3 */
@@ -497,9 +497,9 @@ static enum outcome cancel_cancel_judge(struct race *r)
 	const struct twheel_timer *ended = r->ra ? &r->tb : &r->ta;
 
 	if ((r->ra || r->rb != -ENOENT) && (r->rb || r->ra != -ENOENT))
-		return wrong(r, "CANCEL");
+		return wrong(r, "not exactly one CANCEL ended the timer");
 	if (ended->state != TWHEEL_ARMED)
-		return wrong(r, "the state");
+		return wrong(r, "CANCEL did not report that the timer was armed");
 	return r->ra ? B_FIRST : A_FIRST;
 }
 
@@ -518,13 +518,13 @@ static enum outcome end_all_cancel_judge(struct race *r)
 	int unread = read_now(r->fd, r->ea, 8);
 
 	if (r->ra + armed != 4)
-		return wrong(r, "four timers");
+		return wrong(r, "the two calls did not end four timers in all");
 	if (unread != (expire ? 3 : -EAGAIN))
-		return wrong(r, "events");
+		return wrong(r, "the number of events is wrong");
 	if (armed)
 		return B_FIRST;
 	if (expire ? r->rb || r->tb.state != TWHEEL_EXPIRED : r->rb != -ENOENT)
-		return wrong(r, "CANCEL");
+		return wrong(r, "CANCEL returned a wrong result or state");
 	return A_FIRST;
 }
 
@@ -549,19 +549,19 @@ static enum outcome batch_batch_judge(struct race *r)
 	unsigned int i, gone = 0;
 
 	if (r->ra != MANY || r->rb != MANY)
-		return wrong(r, "BATCH");
+		return wrong(r, "a BATCH failed");
 	for (i = 0; i < MANY; i++) {
 		const struct twheel_op *a = &r->opa[i], *b = &r->opb[i];
 		bool first = b->result == -ENOENT;
 
 		if (a->result || (b->result && !first))
-			return wrong(r, "a result");
+			return wrong(r, "an operation of a BATCH has a wrong result");
 		if (a->timer.state != (first ? TWHEEL_ARMED : TWHEEL_EXPIRED))
-			return wrong(r, "a state");
+			return wrong(r, "a CANCEL reports a wrong state");
 		gone += first;
 	}
 	if (!nothing_unread(r))
-		return wrong(r, "an event after CANCEL");
+		return wrong(r, "an event was read after CANCEL");
 	return gone == MANY ? A_FIRST : gone ? BETWEEN : B_FIRST;
 }
 
@@ -583,10 +583,10 @@ static void do_register_other(struct race *r)
 static enum outcome close_judge(struct race *r)
 {
 	if (r->rb)
-		return wrong(r, "close");
+		return wrong(r, "close failed");
 	if (r->ra == -EBADF)
 		return B_FIRST;
-	return r->ra ? wrong(r, "the call") : A_FIRST;
+	return r->ra ? wrong(r, "the call failed, and not with EBADF") : A_FIRST;
 }
 
 /* G11: a wheel ends cleanly with its last descriptor */
@@ -612,10 +612,10 @@ static enum outcome mmap_close_judge(struct race *r)
 
 	if (!r->ra) {
 		if (head->magic != TWHEEL_TABLE_MAGIC)
-			return wrong(r, "the header");
+			return wrong(r, "the mapping has no valid header");
 		slot = (struct twheel_slot *)((char *)r->p + head->slots_offset);
 		if (swap_word(slot + (__u32)r->id[0], 0) < HOUR)
-			return wrong(r, "the word");
+			return wrong(r, "the mapping does not show the word");
 		munmap(r->p, r->t.bytes);
 	}
 	return close_judge(r);
@@ -654,13 +654,14 @@ static void do_fork(struct race *r)
 static enum outcome fork_close_judge(struct race *r)
 {
 	if (word(slot_of(&r->map, r->id[0])))
-		return wrong(r, "what the child wrote");
+		return wrong(r, "the parent does not see the word that the child has written");
 	munmap(r->map.head, r->map.bytes);
 	if (r->rb || !WIFEXITED(r->ra))
-		return wrong(r, "close or fork");
+		return wrong(r, "close or fork failed");
 	if (!WEXITSTATUS(r->ra))
 		return A_FIRST;
-	return WEXITSTATUS(r->ra) == 1 ? B_FIRST : wrong(r, "in the child");
+	return WEXITSTATUS(r->ra) == 1 ? B_FIRST :
+	       wrong(r, "the child has neither a working descriptor nor a closed one");
 }
 
 PAIR(fork_close, fork_close_prepare, do_fork, close_other, fork_close_judge, 50)
@@ -687,7 +688,7 @@ static void do_arm_soon(struct race *r)
 		r->lead = 4 * least;
 	r->at = start + r->lead;
 	if (rearm(r->fd, r->id[0], r->at, TWHEEL_KEEP | TWHEEL_ABSTIME) < 0)
-		wrong(r, "REARM");
+		wrong(r, "REARM failed");
 	r->lead += ((__s64)(least + 2 * (now(CLOCK_MONOTONIC) - start)) - (__s64)r->lead) / 8;
 	if (r->lead > NS_PER_MS)
 		r->lead = NS_PER_MS;
@@ -698,17 +699,17 @@ static enum outcome expiry_judge(struct race *r)
 	bool moved = r->loop & 1;
 
 	if (r->word && r->word != r->at)
-		return wrong(r, "the old word");
+		return wrong(r, "the exchange returned neither 0 nor the deadline");
 	/*
 	 * The timer was armed again while its event was unread, or about to be, so the KICK
 	 * withdraws that.
 	 */
 	if (moved && kick(&r->t, r->id[0]))
-		return wrong(r, "KICK");
+		return wrong(r, "KICK failed");
 	if (read_now(r->fd, r->ea, 8) != (moved || r->word ? -EAGAIN : 1))
-		return wrong(r, "events");
+		return wrong(r, "the number of events is wrong");
 	if (state(r->fd, r->id[0]) != (int)(moved ? TWHEEL_ARMED : TWHEEL_IDLE))
-		return wrong(r, "the state");
+		return wrong(r, "the timer is in a wrong state");
 	return r->word ? A_FIRST : B_FIRST;
 }
 
@@ -724,12 +725,12 @@ ACT(cancel_expiry_prepare, r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DI
 static enum outcome ended_judge(struct race *r)
 {
 	if (r->ra)
-		return wrong(r, "the call");
+		return wrong(r, "the call failed");
 	if (!nothing_unread(r))
-		return wrong(r, "an event of an arming that has been answered for");
+		return wrong(r, "an event was read of an arming that the call had ended");
 	if (r->ta.state == TWHEEL_ARMED)
 		return A_FIRST;
-	return r->ta.state == TWHEEL_EXPIRED ? B_FIRST : wrong(r, "the state");
+	return r->ta.state == TWHEEL_EXPIRED ? B_FIRST : wrong(r, "the call reports a wrong state");
 }
 
 /* G3, G5: each arming ends once, and a withdrawn event is not read */
@@ -764,11 +765,11 @@ static void do_move_back(struct race *r)
 static enum outcome look_judge(struct race *r)
 {
 	if (r->word != r->at + HOUR || r->ra < 0)
-		return wrong(r, "the old word, or KICK");
+		return wrong(r, "the exchange returned another word, or KICK failed");
 	if (take(r->fd, r->ea, 8, TIMEOUT_MS) != 1)
-		return wrong(r, "an event that never came");
+		return wrong(r, "the event never came, or not it alone");
 	if (r->ea[0].deadline_ns != r->at + 2 * r->t.tick)
-		return wrong(r, "its deadline");
+		return wrong(r, "the event has a wrong deadline");
 	return r->ra ? B_FIRST : A_FIRST;
 }
 
@@ -800,13 +801,13 @@ static enum outcome mark_turn_judge(struct race *r)
 	for (; have < 2; have += got) {
 		got = take(r->fd, &r->ea[have], 2 - have, TIMEOUT_MS);
 		if (got <= 0)
-			return wrong(r, "an event that never came");
+			return wrong(r, "an event never came");
 	}
 	if (r->ra < 0)
-		return wrong(r, "KICK");
+		return wrong(r, "KICK failed");
 	if (r->ea[0].id != r->id[0] || r->ea[1].id != r->id[1] ||
 	    r->ea[1].deadline_ns != r->at + 2 * r->t.tick)
-		return wrong(r, "the events");
+		return wrong(r, "the events are not those of the two timers in order");
 	return r->ra ? B_FIRST : A_FIRST;
 }
 
@@ -818,14 +819,14 @@ ACT(read_read_prepare, timers(r, r->fd, 3, 0, 0))
 static enum outcome read_read_judge(struct race *r)
 {
 	if (r->ra + r->rb != 3 || r->ra < 1 || r->rb < 1)
-		return wrong(r, "three events");
+		return wrong(r, "the readers did not get three events, or one got none");
 	if (r->ra == 2 && r->ea[0].id == r->id[0] && r->ea[1].id == r->id[1] &&
 	    r->eb[0].id == r->id[2])
 		return A_FIRST;
 	if (r->rb == 2 && r->eb[0].id == r->id[0] && r->eb[1].id == r->id[1] &&
 	    r->ea[0].id == r->id[2])
 		return B_FIRST;
-	return wrong(r, "their order");
+	return wrong(r, "the events were read out of order");
 }
 
 PAIR(read_read, read_read_prepare, do_read_a, do_read_b, read_read_judge, 1)
@@ -838,7 +839,7 @@ static void poll_close_prepare(struct race *r)
 	open_other(r);
 	timer(r, r->other, 0, 0, 0);
 	if (r->loop & 1 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->other, &ev))
-		wrong(r, "epoll_ctl");
+		wrong(r, "epoll_ctl failed");
 }
 
 static int poll_other(struct race *r, int timeout_ms)
@@ -903,7 +904,7 @@ static void do_any(struct race *r)
 static enum outcome stats_any_judge(struct race *r)
 {
 	if (r->ra || r->rb < 0)
-		return wrong(r, "a call");
+		return wrong(r, "a call failed");
 	conserved(r->fd, &r->after);
 	cancel(r->fd, r->id[0]);
 	cancel(r->fd, r->id[1]);
@@ -911,7 +912,8 @@ static enum outcome stats_any_judge(struct race *r)
 		;
 	if (same_counts(&r->seen, &r->before))
 		return A_FIRST;
-	return same_counts(&r->seen, &r->after) ? B_FIRST : wrong(r, "neither before nor after");
+	return same_counts(&r->seen, &r->after) ? B_FIRST :
+	       wrong(r, "STATS reports neither the state before the call nor that after it");
 }
 
 /* G3: The numbers of STATS add up at any moment, not only at quiet ones. */
@@ -929,7 +931,7 @@ static void cpu_offline_prepare(struct race *r)
 	__u64 spread;
 
 	if (!r->loop && access(CPU1, W_OK))
-		wrong(r, "there is no second processor that can be taken away");
+		wrong(r, "there is no second processor that can be taken offline");
 	/* Within half the time that it took the last time, and then within more. */
 	spread = r->loop ? r->word * (1 + r->loop % 4) / 2 : 60 * NS_PER_MS;
 	fill_ops(r->opb, MANY, TWHEEL_OP_REGISTER, 0, 0);
@@ -960,20 +962,20 @@ static enum outcome cpu_offline_judge(struct race *r)
 	int i, got;
 
 	if (r->ra || r->rb != MANY)
-		return wrong(r, "offline, online, or BATCH");
+		return wrong(r, "the processor cannot go offline or online, or BATCH failed");
 	while (have < MANY) {
 		got = take(r->fd, r->ea, 8, TIMEOUT_MS);
 		if (got <= 0)
-			return wrong(r, "an expiry that never came");
+			return wrong(r, "a timer never expired");
 		for (i = 0; i < got; i++) {
 			if (r->ea[i].expired_ns < r->ea[i].deadline_ns)
-				return wrong(r, "early");
+				return wrong(r, "a timer expired early");
 			before += r->ea[i].expired_ns < r->offline;
 		}
 		have += got;
 	}
 	if (have != MANY)
-		return wrong(r, "more events than timers");
+		return wrong(r, "there are more events than timers");
 	return before == MANY ? B_FIRST : A_FIRST;
 }
 
@@ -993,7 +995,7 @@ static enum outcome exchange_close_judge(struct race *r)
 	/* The mapping keeps the wheel open: the word is there, and armed or expired. */
 	swap_word(slot_of(&r->map, r->id[0]), r->begun + NS_PER_MS);
 	if (r->map.head->magic != TWHEEL_TABLE_MAGIC)
-		return wrong(r, "the header");
+		return wrong(r, "the mapping has no valid header");
 	munmap(r->map.head, r->map.bytes);
 	return close_judge(r);
 }
@@ -1010,14 +1012,14 @@ static void kick_cancel_prepare(struct race *r)
 static enum outcome kick_cancel_judge(struct race *r)
 {
 	if (r->rb)
-		return wrong(r, "CANCEL");
+		return wrong(r, "CANCEL failed");
 	if (!nothing_unread(r))
-		return wrong(r, "an event after CANCEL");
+		return wrong(r, "an event was read after CANCEL");
 	if (!r->ra && r->tb.state == TWHEEL_EXPIRED)
 		return A_FIRST;
 	if (!r->ra && r->tb.state == TWHEEL_ARMED && r->tb.deadline_ns == 1)
 		return B_FIRST;
-	return wrong(r, "states");
+	return wrong(r, "no order of the two calls explains the states");
 }
 
 PAIR(kick_cancel, kick_cancel_prepare, do_kick, do_cancel_it, kick_cancel_judge, 1)
@@ -1037,14 +1039,14 @@ static enum outcome exchange_kick_judge(struct race *r)
 	bool seen = !word(slot_of(&r->t, r->id[0]));
 
 	if (r->ra || r->rb || r->word)
-		return wrong(r, "KICK, or the words");
+		return wrong(r, "KICK failed, or a word is wrong");
 	if (state(r->fd, r->id[0]) != (int)(seen ? TWHEEL_EXPIRED : TWHEEL_ARMED))
-		return wrong(r, "the state");
+		return wrong(r, "the timer is in a wrong state");
 	/* The protocol requires a KICK, because wake_ns was later. */
 	if (kick(&r->t, r->id[0]))
-		return wrong(r, "its own KICK");
+		return wrong(r, "the KICK that the protocol requires failed");
 	if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
-		return wrong(r, "one event");
+		return wrong(r, "the event was not read, or not it alone");
 	return seen ? A_FIRST : B_FIRST;
 }
 
@@ -1071,10 +1073,10 @@ static enum outcome flips_kick_judge(struct race *r)
 	int got;
 
 	if (r->rb || kick(&r->t, r->id[0]))
-		return wrong(r, "KICK");
+		return wrong(r, "a KICK failed");
 	got = read_now(r->fd, r->ea, 8);
 	if (got != 1 || r->ea[0].deadline_ns != r->word)
-		return wrong(r, "the event of the last arming");
+		return wrong(r, "the event of the last arming was not read");
 	return seen ? A_FIRST : B_FIRST;
 }
 
@@ -1095,11 +1097,11 @@ static enum outcome mark_kick_judge(struct race *r)
 	bool seen = !word(slot_of(&r->t, r->id[0]));
 
 	if (r->word || r->rb)
-		return wrong(r, "KICK, or the word");
+		return wrong(r, "KICK failed, or the old word was not 0");
 	if (turn_now(r->fd))
-		return wrong(r, "its own KICK");
+		return wrong(r, "the KICK after the race failed");
 	if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
-		return wrong(r, "one event");
+		return wrong(r, "the event was not read, or not it alone");
 	return seen ? A_FIRST : B_FIRST;
 }
 
@@ -1129,7 +1131,7 @@ static enum outcome flip_marks_judge(struct race *r)
 	int got;
 
 	if (r->rb || turn_now(r->fd))
-		return wrong(r, "KICK");
+		return wrong(r, "a KICK failed");
 	/* A word that did not stand still waits for the next tick. */
 	got = take(r->fd, r->ea, 8, TIMEOUT_MS);
 	/*
@@ -1141,7 +1143,7 @@ static enum outcome flip_marks_judge(struct race *r)
 	/* Or one read has both events. */
 	if (got < 1 || got > 2 || r->ea[got - 1].deadline_ns != r->word ||
 	    (got == 2 && r->ea[0].deadline_ns == r->word))
-		return wrong(r, "the event of the last arming");
+		return wrong(r, "the event of the last arming was not read");
 	return seen ? A_FIRST : B_FIRST;
 }
 
@@ -1156,7 +1158,7 @@ static void unread_prepare(struct race *r)
 	if (!r->loop)
 		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP, 1);
 	else if (rearm(r->fd, r->id[0], 0, TWHEEL_KEEP) != TWHEEL_ARMED)
-		wrong(r, "REARM");
+		wrong(r, "REARM failed");
 	r->word = r->begun + HOUR;
 }
 
@@ -1180,14 +1182,14 @@ static enum outcome armed_over_judge(struct race *r)
 
 	conserved(r->fd, &r->after);
 	if (r->rb || r->ra != (first ? 1 : -EAGAIN))
-		return wrong(r, "read, or KICK");
+		return wrong(r, "read or KICK failed");
 	if (r->after.withdrawn != r->before.withdrawn + !first ||
 	    r->after.delivered != r->before.delivered + first)
-		return wrong(r, "delivered or withdrawn");
+		return wrong(r, "STATS did not count the event as delivered or withdrawn");
 	if (!nothing_unread(r))
-		return wrong(r, "another event");
+		return wrong(r, "another event was read");
 	if (get_timer(r->fd, r->id[0], &t) || t.state != TWHEEL_ARMED || t.deadline_ns != r->word)
-		return wrong(r, "the new arming");
+		return wrong(r, "the new arming did not take effect");
 	return first ? A_FIRST : B_FIRST;
 }
 
@@ -1200,12 +1202,12 @@ PAIR(armed_over_read, armed_over_prepare, do_read_a, do_turn_b, armed_over_judge
 static enum outcome unread_judge(struct race *r)
 {
 	if (r->ra != 1 || r->ea[0].id != r->id[0])
-		return wrong(r, "the event");
+		return wrong(r, "the event was not read");
 	if (turn_now(r->fd) || state(r->fd, r->id[0]) != TWHEEL_ARMED ||
 	    word(slot_of(&r->t, r->id[0])) != r->word)
-		return wrong(r, "the new arming");
+		return wrong(r, "the new arming did not take effect");
 	if (!nothing_unread(r))
-		return wrong(r, "another event");
+		return wrong(r, "another event was read");
 	return r->end_a < r->end_b ? A_FIRST : B_FIRST;
 }
 
@@ -1223,10 +1225,10 @@ static enum outcome expire_read_judge(struct race *r)
 	int rest = read_now(r->fd, r->ea, 8);
 
 	if (r->ra != 2)
-		return wrong(r, "REARM");
+		return wrong(r, "not exactly two timers were moved to now");
 	if (r->rb == 4 && rest == -EAGAIN)
 		return A_FIRST;
-	return r->rb == 2 && rest == 2 ? B_FIRST : wrong(r, "four events");
+	return r->rb == 2 && rest == 2 ? B_FIRST : wrong(r, "four events were not read");
 }
 
 PAIR(expire_read, expire_read_prepare, do_expire_all, do_read_all, expire_read_judge, 1)
@@ -1261,13 +1263,13 @@ static enum outcome list_register_judge(struct race *r)
 	int i;
 
 	if (r->rb || r->ra < 3 || r->ra > 4)
-		return wrong(r, "LIST, or CANCEL");
+		return wrong(r, "LIST or CANCEL failed");
 	for (i = 0; i < r->ra; i++)
 		seen[r->listed[i].user_data % 4]++;
 	if (seen[0] != 1 || seen[1] != 1 || seen[2] != 1)
-		return wrong(r, "each once");
+		return wrong(r, "LIST did not return each timer once");
 	if (!(r->loop & 1) && cancel(r->fd, r->id[3]) != TWHEEL_ARMED)
-		return wrong(r, "CANCEL");
+		return wrong(r, "CANCEL failed");
 	return seen[3] == (r->loop & 1) ? A_FIRST : B_FIRST;
 }
 
@@ -1298,14 +1300,14 @@ static enum outcome setup_register_judge(struct race *r)
 	bool shaped;
 
 	if (r->rb || (r->ra && r->ra != -EBUSY))
-		return wrong(r, "SETUP or REGISTER");
+		return wrong(r, "SETUP or REGISTER failed");
 	if (call(r->other, TWHEEL_IOC_INFO, &i) || state(r->other, r->tb.id) != TWHEEL_ARMED)
-		return wrong(r, "the timer");
+		return wrong(r, "INFO failed, or the timer is not armed");
 	shaped = i.tick_ns == 1 << 22 && i.slot_bits == 8 && i.max_timers == 4;
 	if (shaped != !r->ra)
-		return wrong(r, "the shape");
+		return wrong(r, "INFO contradicts the answer of SETUP");
 	if (cancel(r->other, r->tb.id) != TWHEEL_ARMED || close(r->other))
-		return wrong(r, "CANCEL");
+		return wrong(r, "CANCEL or close failed");
 	return shaped ? A_FIRST : B_FIRST;
 }
 
@@ -1323,9 +1325,9 @@ static enum outcome fault_register_judge(struct race *r)
 	__u64 there = word(slot_of(&r->map, r->tb.id));
 
 	if (r->rb || (__u32)r->tb.id)
-		return wrong(r, "REGISTER");
+		return wrong(r, "REGISTER failed, or used another slot");
 	if (there != r->tb.deadline_ns || (r->word && r->word != there))
-		return wrong(r, "another page");
+		return wrong(r, "the mapping does not show the page that REGISTER used");
 	munmap(r->map.head, r->map.bytes);
 	close(r->other);
 	return r->word ? B_FIRST : A_FIRST;
@@ -1353,9 +1355,9 @@ static enum outcome fault_kick_judge(struct race *r)
 	bool seen = !word(slot_of(&r->map, r->id[0]));
 
 	if (r->rb || turn_now(r->other))
-		return wrong(r, "KICK");
+		return wrong(r, "a KICK failed");
 	if (read_now(r->other, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
-		return wrong(r, "one event");
+		return wrong(r, "the event was not read, or not it alone");
 	munmap(r->map.head, r->map.bytes);
 	close(r->other);
 	return seen ? A_FIRST : B_FIRST;
@@ -1382,7 +1384,7 @@ static void reuse_prepare(struct race *r)
 {
 	r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 0);
 	if (cancel(r->fd, r->id[0]) != TWHEEL_ARMED)
-		wrong(r, "CANCEL");
+		wrong(r, "CANCEL failed");
 }
 
 static void do_register_again(struct race *r)
@@ -1404,12 +1406,12 @@ static void do_stale(struct race *r)
 static enum outcome reuse_judge(struct race *r)
 {
 	if (r->ra || r->rb != -ENOENT)
-		return wrong(r, "REGISTER, or the old id");
+		return wrong(r, "REGISTER failed, or the stale id was accepted");
 	if ((__u32)r->ta.id != (__u32)r->id[0] || r->ta.id == r->id[0])
-		return wrong(r, "the same slot by another name");
+		return wrong(r, "the new timer has another slot, or the same id");
 	if (cancel_timer(r->fd, r->ta.id, &r->tb) || r->tb.state != TWHEEL_ARMED ||
 	    r->tb.user_data != r->loop || !nothing_unread(r))
-		return wrong(r, "the new timer");
+		return wrong(r, "the new timer is wrong, or has an event");
 	return r->end_a < r->end_b ? A_FIRST : B_FIRST;
 }
 
@@ -1424,7 +1426,7 @@ static enum outcome read_cancel_judge(struct race *r)
 		return A_FIRST;
 	if (r->ra == -EAGAIN && !r->rb && r->tb.state == TWHEEL_EXPIRED)
 		return B_FIRST;
-	return wrong(r, "both, or none");
+	return wrong(r, "both calls got the event, or neither");
 }
 
 /* G5: a withdrawn event is never read */
