@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The head of a lane of twheeld: Redis, two daemons that compete for its tasks, and time,
- * in every interleaving. lease.pml models the leases.
+ * How two daemons learn that a lane of twheeld has due tasks. Models Redis, the daemons and
+ * time, in every interleaving. lease.pml models what happens to a task that was taken.
  *
- * Redis has "next", which is never later than the head. A script that schedules an
- * earlier task lowers "next" and publishes the time. A daemon's alarm follows the head.
- * A take leases one task, raises "next" to the head that it leaves, and tells it.
+ * The head of a lane is its earliest scheduled task. Redis stores "next", which is never
+ * later than the due time of the head. A script that schedules an earlier task lowers
+ * "next", and publishes the new time to all daemons. Each daemon has an alarm for the head,
+ * and sends a take when it goes off. The take leases the head if that is due, raises "next"
+ * to the due time of the new head, and returns this time.
  *
- * A script is one step, as it is in Redis. A take has three: the daemon sends it, Redis
- * runs it, the daemon reads the answer. Messages come at any time later. A daemon is as
- * slow as time lets it be, so a task may come back by the end of its lease before the
- * answer is read. What happens to a task that was taken is in lease.pml; here it ends.
+ * A script is one step, as it is in Redis. A take has three steps: the daemon sends it,
+ * Redis runs it, the daemon reads the answer. A message arrives at any time after it was
+ * published. A daemon can be arbitrarily slow, so the lease of a task may end, and the task
+ * be scheduled again, before the daemon reads the answer. A task ends when the daemon has
+ * read the answer.
  *
- * Times count from now, and what has passed is 0. So there is no end of time.
+ * Times are relative to now, and 0 stands for all of the past, so the model is finite.
  *
- * Checked: a due head is armed or published; and each accepted task ends. When nothing
- * can happen any more, no task is left.
+ * Checked: when no further step is possible, each task has ended. So no due task is ever
+ * left without an alarm or a message.
  *
- * -DLOSE_ANSWERS	two answers to takes are lost
- * -DLOSE	a message or an answer is lost, twice, and sweeps find what that hides.
- *		Checked: a due head is armed, published or swept
+ * -DLOSE_ANSWERS	up to two answers to takes are lost
+ * -DLOSE	up to two answers or messages are lost, and daemons sweep, that is, they also
+ *		take without an alarm
  *
- * Mutations that must be found:
- * -DNO_WOKEN	the answer to a take hides a message that came before it
- * -DNO_RAISE	a take leaves "next" as it was
- * -DNO_HEAD	a take does not tell the head that it leaves
+ * Mutations that spin must detect:
+ * -DNO_WOKEN	an answer overwrites the time of a message that came after the take was sent
+ * -DNO_RAISE	a take does not raise "next"
+ * -DNO_HEAD	a take does not return the due time of the new head
  * -DNO_ANNOUNCE	a task whose lease has ended is not published
- * -DNO_LOOK_AGAIN	a lost answer sets no alarm
- * -DNO_SWEEP	no daemon sweeps
+ * -DNO_LOOK_AGAIN	a daemon sets no alarm after a lost answer
+ * -DNO_SWEEP	daemons do not sweep
  */
 #ifndef TASKS
 #define TASKS 2
@@ -61,16 +64,16 @@
 /* Redis. */
 byte state[TASKS];
 byte due[TASKS];
-byte lease[TASKS];	/* end of it */
+byte lease[TASKS];	/* when it ends */
 byte next = NEVER;
 
 /* The daemons. */
-byte alarm[DAEMONS] = NEVER;	/* what they know as the head */
+byte alarm[DAEMONS] = NEVER;	/* when the daemon sends a take */
 byte woken[DAEMONS] = NEVER;	/* the earliest message since the take was sent */
 byte take[DAEMONS];
 byte taken[DAEMONS] = NONE;	/* the task of the answer; NONE again if its lease ends */
-byte left[DAEMONS];		/* the head of the answer */
-byte wakes[DAEMONS];		/* messages on their way: a bit for each time */
+byte left[DAEMONS];		/* due time of the new head, in the answer */
+byte wakes[DAEMONS];		/* times of messages that have not arrived: a bit each */
 byte losses;
 
 inline announce(ms) {
@@ -133,7 +136,7 @@ inline read_answer(d) {
 	fi
 }
 
-/* The take's task comes back by the end of the lease. */
+/* The leased task is scheduled again when its lease ends. */
 inline lose_answer(d) {
 	take[d] = IDLE;
 	woken[d] = NEVER;

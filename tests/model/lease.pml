@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The lease of a task of twheeld: Redis, two daemons, a client, and time, in every
- * interleaving. lane.pml models the lanes.
+ * The lease of a task of twheeld. Models Redis, two daemons, a client and time, in every
+ * interleaving. lane.pml models how a daemon learns that a task is due.
  *
- * A daemon takes the task ahead of its due time, holds it, begins it when it is due, and
- * reports. The client cancels it at some time; a recall asks the holder of a task ahead.
- * One of the daemons may die. A daemon is as slow as time lets it be: one that is stopped
- * past the lease is a slow one. How a daemon learns of the task is in lane.pml.
+ * A daemon takes the task before its due time, which leases it, begins an attempt when the
+ * task is due, and reports the result. The client cancels the task at any time. If a daemon
+ * holds the task and has not begun it, Redis sends that daemon a recall, a request to give
+ * the task back. One of the daemons may die. A daemon can be arbitrarily slow, so it may
+ * still hold the task after its lease has ended.
  *
- * A script is one step, as it is in Redis. Answers, recalls and reports come at any time
- * later. Times count from now, and what has passed is 0.
+ * A script is one step, as it is in Redis. Answers, recalls and reports arrive at any later
+ * time. Times are relative to now, and 0 stands for all of the past.
  *
  * Checked:
- * - a lease has one owner: nobody takes a task whose lease is another's, and an attempt
- *   begins under the lease that Redis has only;
- * - after "canceled" no attempt begins or goes on under a lease, and after "leased" nobody
- *   takes the task again;
- * - the task leaves Redis by a report of an attempt, a cancellation, or its last attempt;
- * - it ends: where nothing can happen any more, it is gone.
+ * - A lease has one owner: no daemon takes a task while another owns its lease, and an
+ *   attempt only begins under the lease that Redis stores.
+ * - Once the client was told "canceled", no attempt begins or runs under a valid lease. Once
+ *   it was told "leased", no daemon takes the task again.
+ * - The task is only removed from Redis by the report of an attempt, by a cancellation, or
+ *   after its last attempt.
+ * - When no further step is possible, the task has ended.
  *
- * Mutations that must be found:
- * -DTAKE_IN_TWO	take reads the task in one step, and leases it in another
- * -DNO_TOKEN	a report needs the holder, and not the token
+ * Mutations that spin must detect:
+ * -DTAKE_IN_TWO	a take reads the task in one step, and leases it in the next
+ * -DNO_TOKEN	Redis accepts a report by its holder instead of its token
  * -DNO_LEASE_LOOK	an attempt begins under a lease that has ended
  * -DNO_FLAG	a cancellation does not set "no further attempt"
  * -DNO_RECOVER	no daemon returns a task whose lease has ended
- * -DRECALL_BLIND	a daemon that does not hold the task says that it will not begin
- * -DRECALL_RUNS	a daemon says so of an attempt that runs
+ * -DRECALL_BLIND	a daemon without the task answers a recall with "canceled"
+ * -DRECALL_RUNS	a daemon whose attempt runs answers a recall with "canceled"
  */
 #define DAEMONS 2
 #ifndef AHEAD
-#define AHEAD 2		/* the task is put so far ahead, or due */
-#define LEASE 2		/* from the due time on */
-#define LIMIT 3		/* attempts */
+#define AHEAD 2		/* maximum time from now to the due time */
+#define LEASE 2		/* from the due time to the end of the lease */
+#define LIMIT 3		/* maximum number of attempts */
 #endif
 
 /* States of the task. */
@@ -43,7 +45,7 @@
 
 /* What a daemon does with it. */
 #define NOTHING 0
-#define READ 1		/* TAKE_IN_TWO: it was seen */
+#define READ 1		/* TAKE_IN_TWO: it has read the task */
 #define TAKEN 2		/* the answer is on its way */
 #define WAITS 3
 #define RUNS 4
@@ -55,22 +57,22 @@
 /* Redis. */
 byte state;
 byte due;
-byte lease;		/* end of it */
+byte lease;		/* when it ends */
 bool last;		/* no further attempt */
 byte attempts;
 byte holder = DAEMONS;
 
 /* The daemons. */
-bool dead;		/* daemon 1 is */
+bool dead;		/* daemon 1 has died */
 byte held[DAEMONS];
-byte until[DAEMONS];	/* end of the lease, as the daemon knows it */
-bool token[DAEMONS];	/* that of its take is still that of the task */
-bool late[DAEMONS];	/* a retry of an older take is on its way */
-bool recall[DAEMONS];	/* a message on its way */
+byte until[DAEMONS];	/* when the lease ends, as far as the daemon knows */
+bool token[DAEMONS];	/* the token of its take is still valid */
+bool late[DAEMONS];	/* the report of an earlier take has not arrived yet */
+bool recall[DAEMONS];	/* a recall has not arrived yet */
 
-/* What the checks know. */
-bool owned[DAEMONS];	/* the lease is of this daemon: not ended, and not given up */
-bool canceled;		/* the client was told so */
+/* For the checks. */
+bool owned[DAEMONS];	/* the daemon owns a lease that has not ended */
+bool canceled;		/* the client was told "canceled" */
 bool final;		/* the client was told "leased" */
 bool ran;
 
