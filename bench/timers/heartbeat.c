@@ -4,7 +4,7 @@
  *
  * The connections form groups. In each STEP, the next group sends its heartbeats, in an order that
  * is unrelated to the order in memory. A few of each group fall silent, one in each round. Exactly
- * these must be kicked within the time of the run, and none too early. Time may be compressed: then
+ * these must be dropped within the time of the run, and none too early. Time may be compressed: then
  * the heartbeat interval, the timeout, the slack and the tick of the wheel are all divided by the
  * same factor, so that the work per heartbeat stays the same.
  */
@@ -22,8 +22,8 @@
 #define ROUNDS		12U
 /* Silent connections of each group. The last of them is due a timeout after its last heartbeat. */
 #define SILENT		5U
-/* How long to wait for kicks at the end, in tenths of a second. */
-#define KICK_WAITS	300U
+/* How long to wait for drops at the end, in tenths of a second. */
+#define DROP_WAITS	300U
 /* Maximum number of connections with a timerfd each. */
 #define MOST_TIMERFDS	100000U
 /* The interval of the generator, which is not compressed. */
@@ -35,11 +35,11 @@
  * @b: their timers; NULL to measure the generator alone
  * @handle: the handles of their timers, group after group
  * @index: the indices of the timers in the same order
- * @due: by index: when a silent connection must be kicked; 0 for others
- * @came: by index: true if it has been kicked
+ * @due: by index: when a silent connection must be dropped; 0 for others
+ * @came: by index: true if it has been dropped
  * @groups: number of groups, and so of steps in a round
  * @start: when the first step begins
- * @wrong: number of kicks that were wrong
+ * @wrong: number of drops that were wrong
  */
 struct crowd {
 	struct heartbeat *h;
@@ -64,7 +64,7 @@ static void hear(struct bench *b, uint32_t index)
 		return;
 	}
 	c->came[index] = true;
-	c->h->kicked++;
+	c->h->dropped++;
 	if (c->h->late_ns < now - due)
 		c->h->late_ns = now - due;
 }
@@ -228,7 +228,7 @@ int heartbeat_run(struct heartbeat *h)
 	unsigned int i;
 
 	h->beats = 0;
-	h->kicked = 0;
+	h->dropped = 0;
 	h->late_ns = 0;
 	h->behind_ns = 0;
 	h->bad = NULL;
@@ -256,7 +256,7 @@ int heartbeat_run(struct heartbeat *h)
 		pthread_join(talkers[i].id, NULL);
 	h->cpu_ns = h->cpu() - h->cpu_ns;
 	/* Connections that fell silent in a late round are due later. */
-	for (i = 0; c.b && i < KICK_WAITS && h->kicked < c.groups * SILENT; i++)
+	for (i = 0; c.b && i < DROP_WAITS && h->dropped < c.groups * SILENT; i++)
 		c.b->kind->deliver(c.b, bench_now() + 100 * NSEC_PER_MSEC);
 
 	for (i = 0; i < h->threads; i++) {
@@ -267,11 +267,11 @@ int heartbeat_run(struct heartbeat *h)
 	if (c.b && c.b->failed)
 		h->bad = "operations were refused";
 	else if (c.wrong)
-		h->bad = "connections were kicked that were not silent for so long";
-	else if (c.b && h->kicked != c.groups * SILENT)
-		h->bad = "silent connections were not kicked";
+		h->bad = "connections were dropped that were not silent for so long";
+	else if (c.b && h->dropped != c.groups * SILENT)
+		h->bad = "silent connections were not dropped";
 	else if (h->late_ns > (SLACK + TICK) / h->compress + h->behind_ns + NSEC_PER_SEC)
-		h->bad = "silent connections were kicked more than a second too late";
+		h->bad = "silent connections were dropped more than a second too late";
 	close_crowd(&c);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * Connections that send heartbeats, some of which fall silent.
  *
  * This is the workload that twheel is made for: each of n connections sends a heartbeat every 5 s,
- * and a connection that is silent for 30 s must be kicked within another second.
+ * and a connection that is silent for 30 s must be dropped within another second.
  */
 #ifndef HEARTBEAT_H
 #define HEARTBEAT_H
@@ -19,8 +19,8 @@
  * @cpu: returns the CPU time so far in ns
  * @cpu_ns: out: the CPU time of the workload
  * @beats: out: number of heartbeats
- * @kicked: out: number of silent connections that were kicked
- * @late_ns: out: the worst lateness of a kick
+ * @dropped: out: number of silent connections that were dropped
+ * @late_ns: out: the worst lateness of a drop
  * @behind_ns: out: by how much the generator was late at worst
  * @bad: out: a description of what went wrong, or NULL
  */
@@ -32,7 +32,7 @@ struct heartbeat {
 	uint64_t (*cpu)(void);
 	uint64_t cpu_ns;
 	uint64_t beats;
-	uint32_t kicked;
+	uint32_t dropped;
 	uint64_t late_ns;
 	uint64_t behind_ns;
 	const char *bad;
