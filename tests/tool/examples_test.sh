@@ -115,8 +115,8 @@ for backend in $backends; do
 	output_has '^twheel_next\(\) was never too late$' \
 		"embedded, $backend: twheel_next() is never too late"
 	example $backend loop_epoll
-	output_has '^1000 timers in [0-9]+ turns of the loop$' \
-		"loop_epoll, $backend: all timers expire"
+	output_has '^100 connections, 500 heartbeats, [0-9]+ turns of the loop$' \
+		"loop_epoll, $backend: connections expire when they fall silent"
 	example $backend loop_threads
 	output_has '^3 loops kicked 30 of 30 silent connections, ' \
 		"loop_threads, $backend: silent connections are kicked"

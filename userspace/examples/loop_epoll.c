@@ -4,6 +4,10 @@
  *
  * Add its descriptor once, and call twheel_read() when it is ready. There is nothing else to
  * do, because a timer is armed as soon as twheel_add() or twheel_set() returns.
+ *
+ * Each connection has a timer, which starts again whenever the connection sends something. One
+ * twheel_set_many() moves all timers of a turn, so that the processor fetches their words
+ * together.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +18,19 @@
 
 #include <libtwheel.h>
 
-#define TIMERS	1000
-#define BATCH	64
-#define MSEC		1000000ULL
+#define CONNS		100
+#define HEARTBEATS	5
+#define TIMEOUT		500000000ULL	/* ns */
 
-static unsigned int running = TIMERS, turns;
+/* Stands for a connection that sends some heartbeats and then falls silent. */
+struct conn {
+	int fd;
+	uint64_t timer;
+};
+
+static struct conn conns[CONNS];
+static unsigned int running = CONNS, heard, turns;
 static struct twheel *wheel;
-/* Stands for the sockets. */
-static int request;
 
 static void check(const char *what, int err)
 {
@@ -31,62 +40,84 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-/* The loop need not be told about new timers. */
-static void on_socket(const int *fd)
+/* Reads from those that are ready. Stores the ids of their timers, and returns how many. */
+static int on_sockets(const struct epoll_event *ready, int n, uint64_t *ids)
 {
-	uint64_t id, value;
-	unsigned int i;
+	int i, nr = 0;
 
 	turns++;
-	if (read(*fd, &value, sizeof(value)) != sizeof(value))
-		exit(1);
-	for (i = 0; i < TIMERS; i++)
-		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
+	for (i = 0; i < n; i++) {
+		const struct conn *c = ready[i].data.ptr;
+		uint64_t heartbeat;
+
+		if (ready[i].data.ptr != wheel && read(c->fd, &heartbeat, sizeof(heartbeat)) > 0)
+			ids[nr++] = c->timer;
+	}
+	heard += nr;
+	return nr;
 }
 
 /* You own a timer until you delete it, even after it has expired. */
 static void on_timeouts(const struct twheel_event *events, int n)
 {
-	uint64_t ids[BATCH];
+	uint64_t ids[64];
 	int i;
 
-	turns++;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		close(conns[events[i].user_data].fd);
 		ids[i] = events[i].id;
+	}
 	check("del", twheel_del_many(wheel, ids, n));
 	running -= n;
 }
 
 static void run(int loop)
 {
-	struct twheel_event events[BATCH];
+	struct twheel_event events[64];
+	uint64_t ids[64];
 	int n;
 	/* begin epoll */
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = wheel };
+	struct epoll_event ready[64] = { { .events = EPOLLIN, .data.ptr = wheel } };
 
-	epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), &ev);
+	epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), ready);
 	while (running) {
-		if (epoll_wait(loop, &ev, 1, -1) == 1 && ev.data.ptr != wheel)
-			on_socket(ev.data.ptr);
+		n = epoll_wait(loop, ready, 64, -1);
+		n = on_sockets(ready, n, ids);
+		twheel_set_many(wheel, ids, n, twheel_after(wheel, TIMEOUT));
 		while ((n = twheel_read(wheel, events, 64)) > 0)
 			on_timeouts(events, n);
 	}
 	/* end epoll */
 }
 
+static void accept_all(int loop)
+{
+	unsigned int i;
+
+	for (i = 0; i < CONNS; i++) {
+		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &conns[i] };
+
+		conns[i].fd = eventfd(HEARTBEATS, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+		if (conns[i].fd < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, conns[i].fd, &ev)) {
+			perror("loop_epoll");
+			exit(1);
+		}
+		check("add", twheel_add(wheel, twheel_after(wheel, TIMEOUT), i, &conns[i].timer));
+	}
+}
+
 int main(void)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &request };
 	int loop = epoll_create1(EPOLL_CLOEXEC);
 
-	check("open", twheel_open(&wheel, NULL));
-	request = eventfd(1, EFD_CLOEXEC);
-	if (loop < 0 || request < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, request, &ev)) {
-		perror("epoll");
+	if (loop < 0) {
+		perror("loop_epoll");
 		return 1;
 	}
+	check("open", twheel_open(&wheel, NULL));
+	accept_all(loop);
 	run(loop);
-	printf("%u timers in %u turns of the loop\n", TIMERS, turns);
+	printf("%u connections, %u heartbeats, %u turns of the loop\n", CONNS, heard, turns);
 	twheel_close(wheel);
-	return running != 0;
+	return heard != CONNS * HEARTBEATS;
 }
