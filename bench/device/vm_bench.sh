@@ -5,6 +5,9 @@
 # commands, in the VM, and prints rows. The VM has one emulated processor, and its clock
 # counts an instruction as a nanosecond. So the rows depend neither on the load of the
 # host nor on caches.
+#
+# With VM_ACCEL=kvm, it then measures the time of single calls, expirations and heartbeats in a
+# VM with two real processors. These rows are named vm(kvm).
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -25,6 +28,13 @@ machine() {
 		--slow 1 --bin "$dir/vm_bench" "${@:2}" >"$dir/$1"
 }
 
+# The timers are measured alone, because two machines would share the processors.
+native() {
+	"$top/vm/run.sh" --kernel "$kernel" --name vm-bench-kvm --limit 600 --timeout 620 --slow 1 \
+		--bin "$dir/vm_bench" \
+		--run "vm_bench -w 'vm(kvm)' -r 3 create expire heartbeat" >"$dir/kvm"
+}
+
 status=0
 if [ $# -gt 2 ]; then
 	runs=()
@@ -43,6 +53,10 @@ else
 	wait "$rates" || status=$?
 	rates=
 	cat "$dir/rates" "$dir/rest" >"$dir/out"
+	if [ "${VM_ACCEL-}" = kvm ]; then
+		native || status=$?
+		cat "$dir/kvm" >>"$dir/out"
+	fi
 fi
 if [ "$status" -ne 0 ]; then
 	cat "$dir/out" >&2
