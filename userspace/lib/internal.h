@@ -20,6 +20,7 @@
  *
  * Locks, from the outside in. All inherit priority, and a thread spins for a moment before it
  * sleeps: see struct lock. To move, clear or delete an armed timer takes no lock.
+ *   twheel_keyed.lock		the keys of a set
  *   registry.lock		opening, closing, the end of a thread, its first use of a wheel
  *   cold.reading		from the backend's read until the caller has the events
  *     cold.pool_lock		free slots that are in no thread's cache
@@ -39,6 +40,7 @@
 #include <time.h>
 
 #include "libtwheel.h"
+#include "lock.h"
 
 #define TWHEEL_PUBLIC	__attribute__((visibility("default")))
 
@@ -78,51 +80,6 @@ struct arena {
 	size_t reserved;
 	size_t usable;
 };
-
-/**
- * struct lock - a mutex for which a thread spins a little before it sleeps
- * @mutex: inherits priority
- * @held: approximately whether a thread holds the mutex. A waiter can read this without taking
- *	the cache line away from the owner
- *
- * A thread holds the lock for some 20 ns, unless it enters the kernel or is preempted meanwhile.
- * A mutex that inherits priority is handed to the first thread that sleeps for it, so two threads
- * that use it alternately would sleep and be woken each time.
- */
-struct lock {
-	pthread_mutex_t mutex;
-	bool held;
-};
-
-/*
- * A thread spins for SPIN_PAUSES pause instructions before it sleeps for a lock. They take 50 us on
- * an AMD EPYC, which is two to three times the cost of a sleep and a wake-up.
- *
- * It tries TRIES times in a row, because a thread that uses the lock all the time only releases it
- * for moments, which a single try would miss. After each series it pauses twice as long, up to
- * MAX_PAUSE, so that the other thread can perform many operations before it loses the lock. If the
- * threads alternated, each operation would move the wheel from one processor's cache to the
- * other's.
- */
-#define SPIN_PAUSES	2048U
-#define MAX_PAUSE	512U
-#define TRIES		16U
-
-/* Spins for the lock, and then sleeps for it. */
-void twheel__wait_for_lock(struct lock *lock);
-
-static inline void take_lock(struct lock *lock)
-{
-	if (unlikely(pthread_mutex_trylock(&lock->mutex)))
-		twheel__wait_for_lock(lock);
-	__atomic_store_n(&lock->held, true, __ATOMIC_RELAXED);
-}
-
-static inline void drop_lock(struct lock *lock)
-{
-	__atomic_store_n(&lock->held, false, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&lock->mutex);
-}
 
 int twheel__arena_init(struct arena *arena, size_t bytes);
 int twheel__arena_grow(struct arena *arena, size_t bytes);
@@ -310,7 +267,6 @@ extern size_t twheel__page_size;
 struct cold *twheel__cold(const struct twheel *w);
 struct twheel *twheel__new(void);
 void twheel__free(struct twheel *w);
-int twheel__mutex_init(pthread_mutex_t *mutex);
 int twheel__try_clock(int clock_id);
 uint64_t twheel__clock(int clock_id);
 

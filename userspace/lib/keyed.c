@@ -24,6 +24,7 @@ static uint64_t hash_key(const void *key, size_t len);
 #include <uthash.h>
 
 #include "libtwheel_keyed.h"
+#include "lock.h"
 
 #define TWHEEL_PUBLIC	__attribute__((visibility("default")))
 
@@ -67,7 +68,7 @@ struct item {
  */
 struct twheel_keyed {
 	struct twheel *wheel;
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct item *items;
 	struct item **by_slot;
 	uint32_t nr_slots;
@@ -164,7 +165,6 @@ TWHEEL_PUBLIC int twheel_keyed_open(struct twheel_keyed **keyed,
 				    const struct twheel_options *options)
 {
 	struct twheel_keyed *k = calloc(1, sizeof(*k));
-	pthread_mutexattr_t attr;
 	int err;
 
 	if (!k)
@@ -176,11 +176,7 @@ TWHEEL_PUBLIC int twheel_keyed_open(struct twheel_keyed **keyed,
 		return err;
 	}
 	k->left_end = &k->left;
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
-	if (pthread_mutex_init(&k->lock, &attr))
-		pthread_mutex_init(&k->lock, NULL);
-	pthread_mutexattr_destroy(&attr);
+	twheel__mutex_init(&k->lock.mutex);
 	*keyed = k;
 	return 0;
 }
@@ -337,7 +333,7 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 		return -ECHILD;
 	if (!len || is_too_long(len))
 		return -EINVAL;
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {
 		ret = move(k, item, deadline);
@@ -351,7 +347,7 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 	} else {
 		ret = add(k, key, len, deadline, user_data);
 	}
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	return ret;
 }
 
@@ -363,11 +359,11 @@ TWHEEL_PUBLIC int twheel_keyed_move(struct twheel_keyed *k, const void *key, siz
 
 	if (is_child(k))
 		return -ECHILD;
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	item = find(k, key, len);
 	if (item)
 		ret = move(k, item, deadline);
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	return ret;
 }
 
@@ -378,13 +374,13 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
 
 	if (is_child(k))
 		return -ECHILD;
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {
 		leave(k, item);
 		unlink_item(k, item);
 	}
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	if (!item)
 		return -ENOENT;
 	if (user_data)
@@ -410,9 +406,9 @@ static void end_visit(struct visit *visit)
 
 	if (is_child(k))
 		return;
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	unlink_item(k, visit->item);
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	free(visit->item);
 }
 
@@ -424,7 +420,7 @@ static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
 	struct item *item;
 
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	item = k->left;
 	if (item) {
 		unlink_item(k, item);
@@ -434,7 +430,7 @@ static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 			item->next->prev = &item->next;
 		k->given = item;
 	}
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	if (item) {
 		__attribute__((cleanup(end_visit))) struct visit visit = { k, item };
 
@@ -453,9 +449,9 @@ static size_t hand_out_all(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg
 	size_t total = 0;
 	bool many;
 
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	many = k->left && k->left->next;
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	if (fn && many)
 		twheel_wake(k->wheel);
 	while (!is_child(k) && hand_out(k, fn, arg))
@@ -493,11 +489,11 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 	do {
 		if (is_child(k))
 			return -ECHILD;
-		pthread_mutex_lock(&k->lock);
+		take_lock(&k->lock);
 		if (!run)
 			run = ++k->runs;
 		got = take_expired(k, run, &again);
-		pthread_mutex_unlock(&k->lock);
+		drop_lock(&k->lock);
 		total += hand_out_all(k, fn, arg);
 		/* Because @fn could go on setting keys, stop at a key that was set in this run. */
 	} while (got > 0 && !again);
@@ -512,10 +508,10 @@ TWHEEL_PUBLIC size_t twheel_keyed_drain(struct twheel_keyed *k, twheel_keyed_fn 
 
 	if (is_child(k))
 		return 0;
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	HASH_ITER(hh, k->items, item, next)
 		leave(k, item);
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	return hand_out_all(k, fn, arg);
 }
 
@@ -525,8 +521,8 @@ TWHEEL_PUBLIC size_t twheel_keyed_count(struct twheel_keyed *k)
 
 	if (is_child(k))
 		return 0;
-	pthread_mutex_lock(&k->lock);
+	take_lock(&k->lock);
 	count = HASH_COUNT(k->items);
-	pthread_mutex_unlock(&k->lock);
+	drop_lock(&k->lock);
 	return count;
 }
