@@ -70,7 +70,7 @@ races() {
 threads() {
 	run+=(--run "TWHEEL_TEST_SECONDS=${TWHEEL_RACE_SECONDS:-60} $1/lib_thread_test \
 			-T close_and_end -T set_by_all -T handed_over -T calls_of_pairs \
-			-T locks_inherit -T never_forgotten -T nobody_oversleeps -T come_and_go \
+			-T locks_inherit -T timer_never_lost -T nobody_oversleeps -T come_and_go \
 			-T keys -v kernel_8"
 		--run "$1/lib_thread_test -V inprocess_2 -V inprocess_4 -V inprocess_8")
 	options=()

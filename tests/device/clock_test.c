@@ -316,7 +316,7 @@ TEST_F(moved, backward_in_softirq)
 }
 
 /* A clock that is set forward wakes a reader that sleeps in poll(). */
-TEST_F(moved, wakes_sleeper)
+TEST_F(moved, forward_wakes_poll)
 {
 	pid_t pid;
 

@@ -204,7 +204,7 @@ WHEEL_FIXTURE(expiry, O_NONBLOCK)
  * Timers are read in the order in which they became due, even if a past deadline is armed
  * later.
  */
-TEST_F(expiry, past_comes_last)
+TEST_F(expiry, past_deadline_is_read_last)
 {
 	struct twheel_event ev[4];
 	__u64 first;
@@ -349,7 +349,7 @@ TEST_F(expiry, slack_is_a_bound)
  * Even unlimited slack does not delay a timer forever, because the coarsest level has borders
  * too.
  */
-TEST_F(expiry, slack_of_everything)
+TEST_F(expiry, unlimited_slack)
 {
 	struct twheel_timer t = { .deadline_ns = NEVER - 5, .slack_ns = NEVER };
 

@@ -138,7 +138,7 @@ TEST_F(kick, earlier_without_kick)
 }
 
 /* A timer that is moved into the past with a KICK expires at once, and keeps its deadline. */
-TEST_F(kick, to_the_past)
+TEST_F(kick, moved_to_past)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0), start;
 	static const __u64 deadlines[] = { 1, NS_PER_MS };
@@ -552,7 +552,7 @@ TEST_F(kick, unread_and_armed_without_kick)
  * G3: A timer is armed while its event is unread: the new event comes after the old one,
  * whether due by then or not.
  */
-TEST_F(kick, armed_over_and_read)
+TEST_F(kick, armed_while_unread)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
 	__u64 soon = now(CLOCK_MONOTONIC) + AHEAD;
@@ -580,7 +580,7 @@ TEST_F(kick, armed_over_and_read)
  * G4: One call reads all events that are ready, even under a storm of signals, whether the
  * timers have been armed since or not, and whether the descriptor blocks or not.
  */
-TEST_F(kick, signals_and_armed_over)
+TEST_F(kick, read_under_signals)
 {
 	enum { N = 3000, ROUNDS = 4 };
 	static struct twheel_event ev[N];
@@ -676,7 +676,7 @@ TEST_F(kick, many_disarmed_unread)
 /* The KICK ioctl */
 
 /* A look at an unchanged timer changes nothing. */
-TEST_F(kick, unchanged)
+TEST_F(kick, unchanged_timer)
 {
 	__u64 armed = add(_metadata, self->fd, HOUR, 0, 0);
 	__u64 unread = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);

@@ -238,7 +238,7 @@ static void ignore(int signal)
  * A KICK of very many marks returns early for a signal that has a handler, and the worker does
  * the rest.
  */
-TEST_F_TIMEOUT(in_kick, handled, 300)
+TEST_F_TIMEOUT(in_kick, signal_with_handler, 300)
 {
 	const struct sigaction handler = { .sa_handler = ignore };
 	struct many *m = &self->many;

@@ -217,7 +217,7 @@ TEST_F(marks, kick_takes_all)
  * An idle timer that is armed only by a mark expires in time, because the wheel turns before
  * its deadline.
  */
-TEST_F(marks, no_kick)
+TEST_F(marks, expires_without_kick)
 {
 	static const unsigned int after[] = { 0, 1, 50, 300 };
 	unsigned int i;
@@ -343,7 +343,7 @@ TEST_F(marks, without_mark)
 }
 
 /* Slots at the borders of words, lines and pages of marks. */
-TEST_F(marks, borders)
+TEST_F(marks, slots_at_page_borders)
 {
 	enum { N = 70000 };
 	static const __u32 slots[] = {
@@ -512,7 +512,7 @@ TEST_F(marks, kick_only_for_new_minimum)
  * 100,000 timers that are armed by marks, to expire within a second, all expire once and in
  * time.
  */
-TEST_F_TIMEOUT(marks, many, 120)
+TEST_F_TIMEOUT(marks, expire_100000, 120)
 {
 	enum { N = 100000 };
 	struct twheel_event *ev = calloc(N, sizeof(*ev));

@@ -370,7 +370,7 @@ TEST_F(table, two_mappings)
 }
 
 /* Every page can be touched. REGISTER sets the word of a slot, whatever it contained. */
-TEST_F(table, whole)
+TEST_F(table, every_page)
 {
 	/* The last page of slots is partial. */
 	struct twheel_setup s = { .max_timers = 9999 };

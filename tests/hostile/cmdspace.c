@@ -374,7 +374,7 @@ TEST_F_TIMEOUT(values, shapes, 600)
 }
 
 /* LIST, KICK and BATCH with each value in each field that is not an address. */
-TEST_F_TIMEOUT(values, others, 600)
+TEST_F_TIMEOUT(values, list_kick_batch, 600)
 {
 	static struct twheel_op ops[TWHEEL_BATCH_MAX];
 	static struct twheel_timer timers[4];

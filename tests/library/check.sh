@@ -22,7 +22,7 @@ without+=(-T fallback -T not_our_device -T nonblock_is_shared -T observed -T nex
 without+=(-T time_namespace -T no_table)
 # Sanitizers manage memory themselves and lock none of it. Native runs in the VM include these
 # tests.
-without+=(-T small -T not_overcommitted -T locked)
+without+=(-T small_memory -T not_overcommitted -T locked)
 # The allocator of GCC 12's sanitizers does not support a child whose parent had threads,
 # because one of its locks stays taken. Native runs in the VM include this test.
 without+=(-T fork_in_the_middle)
@@ -80,7 +80,7 @@ race() {
 	echo "# run: thread: lib_thread_test, for $seconds s"
 	TWHEEL_TEST_SECONDS=$seconds "${fixed[@]}" "$build/lib-thread/lib_thread_test" \
 		-T close_and_end -T handed_over -T calls_of_pairs -T locks_inherit \
-		-T never_forgotten -T nobody_oversleeps -T come_and_go -T keys \
+		-T timer_never_lost -T nobody_oversleeps -T come_and_go -T keys \
 		-v inprocess_8 || status=$?
 	echo "# exit: $status"
 	return $status

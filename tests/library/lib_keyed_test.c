@@ -187,7 +187,7 @@ static void set_again(const void *key, size_t len, uint64_t user_data, void *arg
 }
 
 /* A handler may use all keys, including its own. */
-TEST_F(keyed, from_inside)
+TEST_F(keyed, handler_uses_all_keys)
 {
 	struct left left = { .k = self->k };
 
@@ -208,7 +208,7 @@ static void set_for_ever(const void *key, size_t len, uint64_t user_data, void *
 }
 
 /* A handler sets its key to be due at once: the run returns, and a loop can wait for the rest. */
-TEST_F(keyed, for_ever)
+TEST_F(keyed, handler_sets_key_due_now)
 {
 	struct left left = { .k = self->k };
 	char key[16];

@@ -1564,7 +1564,7 @@ TEST_F(lib, next_is_never)
 }
 
 /* A loop that sleeps until twheel_next() wakes up in time for the event. */
-TEST_F(lib, next_is_of_use)
+TEST_F(lib, next_is_in_time)
 {
 	uint64_t at = twheel_after(self->w, 400 * NS_PER_MS), id, next, time;
 	unsigned int i, idle = 0;
@@ -1786,7 +1786,7 @@ static void close_many(struct twheel **w, unsigned int n)
 #define THP	"/sys/kernel/mm/transparent_hugepage/enabled"
 
 /* Three wheels need little memory, even if the kernel uses large pages without being asked. */
-TEST_F(lib, small)
+TEST_F(lib, small_memory)
 {
 	struct memory before, after;
 	struct twheel *w[3];

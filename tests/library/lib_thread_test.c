@@ -752,7 +752,7 @@ static void *arm_and_wait(void *arg)
 }
 
 /* G4: a timer is never lost */
-TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
+TEST_F_TIMEOUT(threads, timer_never_lost, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };
 	unsigned int i;
@@ -1090,7 +1090,7 @@ static void share(struct shared *s, int fd)
 }
 
 /* Two processes arm, disarm and read the same timers: each arming ends once. */
-TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
+TEST_F_TIMEOUT(passed, same_timers_of_two_processes, STRESS_TIMEOUT)
 {
 	struct shared *s = mmap(NULL, 2 * sizeof(*s), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -34,7 +34,7 @@ TEST_F(lib, add)
 }
 
 /* A delay that leads past the end of time means never. */
-TEST_F(lib, after)
+TEST_F(lib, after_end_of_time)
 {
 	uint64_t before = twheel_now(self->w), at = twheel_after(self->w, SECOND), id;
 
@@ -895,7 +895,7 @@ static int compare_ids(const void *a, const void *b)
  * Threads share no cache lines, except at the ends of the blocks of 64 slots that each of them
  * gets. Timers outlive the thread that armed them.
  */
-TEST_F(lib, threads_apart)
+TEST_F(lib, threads_share_no_lines)
 {
 	struct twheel_event ev[200];
 	uint64_t ids[4][100], all[400];
@@ -1325,7 +1325,7 @@ TEST_F_TIMEOUT(lib, random_order, 120)
  * The wheel is kicked for deadlines before its next turn, and for no others. It has one level
  * of 34 s, so it turns only at deadlines.
  */
-TEST_F(lib, kick_border)
+TEST_F(lib, kick_only_before_next_turn)
 {
 	enum { TICK = 1 << 23 };
 	struct twheel_options o = self->o;
@@ -1715,7 +1715,7 @@ static void all_come(struct __test_metadata *_metadata, struct twheel *w, unsign
 }
 
 /* All armings have ended, and their owner gets -ENOENT; the other timers are as before. */
-TEST_F(drained, told)
+TEST_F(drained, owner_gets_enoent)
 {
 	enum { N = 200 };
 	uint64_t id[N], read, unread, spare;
