@@ -216,7 +216,7 @@ static void redis(FILE *f, const struct daemon *d)
 			st->seconds[i], script_name(i), (unsigned long long)st->calls[i]);
 }
 
-static unsigned int homes(const struct daemon *d)
+static unsigned int home_lanes(const struct daemon *d)
 {
 	unsigned int count = 0;
 
@@ -261,7 +261,7 @@ static void gauges(FILE *f, const struct daemon *d)
 	one(f, "held", "gauge", "Tasks that this daemon has taken.", d->held);
 	clocks(f, d);
 	one(f, "members", "gauge", "Daemons that are alive, including this one.", d->members + 1);
-	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", homes(d));
+	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", home_lanes(d));
 	head(f, "build_info", "gauge", "Version and wheel of this daemon.");
 	fprintf(f, "twheeld_build_info{version=\"%s\",wheel=\"%s\"} 1\n", DAEMON_VERSION,
 		alarms_backend(d->alarms));

@@ -40,7 +40,7 @@ struct pausing {
 };
 
 #define PAUSE_ASKS	10
-#define PAUSE_REST	(20 * NSEC_PER_MSEC)
+#define PAUSE_INTERVAL	(20 * NSEC_PER_MSEC)
 
 static void ask_pause(struct pausing *p);
 
@@ -71,7 +71,7 @@ static void answer_pausing(struct pausing *p)
 	if (p->pause && p->asked == 1 && (p->changed || p->result == STORE_UNKNOWN))
 		release_held(p);
 	if (p->pause && p->result == STORE_OK && p->sum.held && p->asked < PAUSE_ASKS) {
-		alarm_arm(d->alarms, &p->timer, alarms_now(d->alarms) + PAUSE_REST);
+		alarm_arm(d->alarms, &p->timer, alarms_now(d->alarms) + PAUSE_INTERVAL);
 		return;
 	}
 	/* Some lanes have done it, and others have not. */

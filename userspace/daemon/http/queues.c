@@ -55,7 +55,7 @@ static void write_queue(FILE *f, struct queue *q, const struct counted *counted)
 }
 
 /* True if at least one lane was counted. */
-static bool says_something(const struct queue *q, const struct counted *counted)
+static bool has_counts(const struct queue *q, const struct counted *counted)
 {
 	return counted->missing < q->settings.lanes;
 }
@@ -68,7 +68,7 @@ static enum store_result nothing_counted(const struct daemon *d)
 	for (const struct queue *q = d->queues; q; q = q->hh.next) {
 		if (!q->counted.known)
 			continue;
-		if (says_something(q, &q->counted))
+		if (has_counts(q, &q->counted))
 			return STORE_OK;
 		result = q->counted.result;
 	}
@@ -168,7 +168,7 @@ static void show_one(void *arg, const struct counted *counted)
 	/* The queue was made or changed, but one of its lanes cannot be counted. */
 	if (counted->result != STORE_OK && r->method == METHOD_PUT)
 		request_store_error(r, STORE_UNKNOWN);
-	else if (!says_something(s->queue, counted))
+	else if (!has_counts(s->queue, counted))
 		request_store_error(r, counted->result);
 	else
 		answer_one(r, s->queue, counted);

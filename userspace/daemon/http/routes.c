@@ -219,7 +219,7 @@ bool request_may(struct request *r)
 }
 
 /* True if a body is empty or an empty object, which many clients send with every request. */
-static bool says_nothing(const char *body)
+static bool is_empty_body(const char *body)
 {
 	static const char spaces[] = " \t\r\n";
 
@@ -312,7 +312,7 @@ void request_serve(struct request *r)
 		request_each_query(r, refuse_parameter, r);
 	if (r->answered)
 		return;
-	if (!(e->takes & BODY) && r->len && (strlen(r->body) != r->len || !says_nothing(r->body)))
+	if (!(e->takes & BODY) && r->len && (strlen(r->body) != r->len || !is_empty_body(r->body)))
 		request_error(r, 400, "invalid", "body", "this path takes no body");
 	else if (e->on_queue)
 		with_queue(r, e->on_queue);

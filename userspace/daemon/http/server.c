@@ -70,7 +70,7 @@ struct api {
 	size_t bodies;
 };
 
-static void want_run(struct api *api)
+static void request_run(struct api *api)
 {
 	api->run = true;
 	loop_again(api->daemon->loop);
@@ -429,7 +429,7 @@ static void connection(void *arg, struct MHD_Connection *conn, void **state,
 	(void)conn;
 	(void)state;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
-		want_run(l->api);
+		request_run(l->api);
 }
 
 /* ---- The server ---- */
@@ -462,7 +462,7 @@ static void run(void *arg)
 		if (MHD_get_timeout(api->listener[i].http, &ms) != MHD_YES)
 			continue;
 		if (!ms)
-			want_run(api);
+			request_run(api);
 		else
 			alarm_arm_before(api->daemon->alarms, &api->timer,
 					 now + ms * NSEC_PER_MSEC);
@@ -574,7 +574,7 @@ struct api *api_new(struct daemon *d, char err[256])
 		}
 	}
 	loop_at_end(d->loop, run, api);
-	want_run(api);
+	request_run(api);
 	return api;
 }
 

@@ -177,7 +177,7 @@ static bool read_range(struct store *s, struct route_map *m, const redisReply *r
 }
 
 /* True if a connection has waited too long for an answer. */
-static bool hangs(const struct store *s, const struct conn *c, uint64_t ns)
+static bool is_overdue(const struct store *s, const struct conn *c, uint64_t ns)
 {
 	const struct command *head = c->queue.head;
 
@@ -193,9 +193,9 @@ static void leave(struct store *s, unsigned int i)
 	struct node *n = &s->node[i];
 
 	n->told = false;
-	if (hangs(s, &n->scripts, HANG_TIMEOUT))
+	if (is_overdue(s, &n->scripts, HANG_TIMEOUT))
 		conn_close(&n->scripts, "another node has its slots");
-	if (hangs(s, &n->puts, HANG_TIMEOUT))
+	if (is_overdue(s, &n->puts, HANG_TIMEOUT))
 		conn_close(&n->puts, "another node has its slots");
 }
 
@@ -337,7 +337,7 @@ void cluster_beat(struct store *s)
 		if (!s->node[i].started)
 			continue;
 		if (s->route.node[i].slots) {
-			ask |= c->state != CONN_READY || hangs(s, c, HANG_TIMEOUT / 2);
+			ask |= c->state != CONN_READY || is_overdue(s, c, HANG_TIMEOUT / 2);
 			continue;
 		}
 		leave(s, i);

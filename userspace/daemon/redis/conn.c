@@ -191,7 +191,7 @@ static void opened(struct conn *c)
 	c->events->opened(c);
 }
 
-static void shake(struct conn *c)
+static void continue_handshake(struct conn *c)
 {
 	int ret = tls_shake(c->session);
 
@@ -223,7 +223,7 @@ static void connected(struct conn *c, uint32_t events)
 	if (!c->session)
 		abort();
 	c->state = CONN_SHAKING;
-	shake(c);
+	continue_handshake(c);
 }
 
 static void ready(struct watch *w, uint32_t events)
@@ -235,7 +235,7 @@ static void ready(struct watch *w, uint32_t events)
 		return;
 	}
 	if (c->state == CONN_SHAKING) {
-		shake(c);
+		continue_handshake(c);
 		return;
 	}
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))

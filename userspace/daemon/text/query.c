@@ -119,7 +119,7 @@ static int set_cursor(struct list_query *q, const char *value, struct api_error 
 }
 
 /* True if the parameter was given before. */
-static bool stands_twice(const struct list_query *q, const char *key)
+static bool was_given(const struct list_query *q, const char *key)
 {
 	return (!strcmp(key, "limit") && q->has_limit) || (!strcmp(key, "state") && q->has_state) ||
 	       (!strcmp(key, "cursor") && *q->cursor);
@@ -130,7 +130,7 @@ int list_query_set(struct list_query *q, const char *key, const char *value,
 {
 	if (!value)
 		value = "";
-	if (stands_twice(q, key))
+	if (was_given(q, key))
 		return api_error_set(err, INVALID, key, "is given twice");
 	if (!strcmp(key, "limit")) {
 		q->has_limit = true;

@@ -134,8 +134,8 @@ static void give_back(struct held *h, enum recall_verb verb, uint64_t time_ms, c
 	report_flush(l);
 }
 
-static void obey(struct lane *l, uint64_t holder, uint64_t token, enum recall_verb verb,
-		 uint64_t time_ms, const char *asker)
+static void handle_recall(struct lane *l, uint64_t holder, uint64_t token, enum recall_verb verb,
+			  uint64_t time_ms, const char *asker)
 {
 	struct held *h = held_find(l, holder, token);
 
@@ -174,7 +174,7 @@ void recall_message(struct daemon *d, const char *text, size_t len)
 		return;
 	for (unsigned int i = 0; i < VERBS; i++) {
 		if (!strcmp(verb, verb_names[i]))
-			obey(&q->lane[index], holder, token, i, time_ms, asker);
+			handle_recall(&q->lane[index], holder, token, i, time_ms, asker);
 	}
 }
 
@@ -198,7 +198,7 @@ void recall_ask(struct lane *l, const char *id, uint64_t holder, uint64_t token,
 	alarm_arm(d->alarms, &r->timer, alarms_now(d->alarms) + VERDICT_TIMEOUT);
 	snprintf(asker, sizeof(asker), "%s:%" PRIu64, d->name, r->number);
 	if (holder == d->holder || held_find(l, holder, token)) {
-		obey(l, holder, token, verb, time_ms, asker);
+		handle_recall(l, holder, token, verb, time_ms, asker);
 		return;
 	}
 	snprintf(text, sizeof(text), "%016" PRIx64 " %s/%u %s %" PRIu64 " %s %" PRIu64 " %s",
