@@ -10,7 +10,7 @@
 #include "load.h"
 
 /* How long a program waits to see tasks run twice. */
-#define LINGER		(300 * NSEC_PER_MSEC)
+#define TWICE_WAIT	(300 * NSEC_PER_MSEC)
 
 volatile int ended;
 
@@ -96,7 +96,7 @@ void seen_add(struct seen *s, const char *id)
 		return;
 	s->ran[task] = true;
 	if (++s->tasks == s->want)
-		s->end_ns = now + LINGER;
+		s->end_ns = now + TWICE_WAIT;
 }
 
 bool seen_all(const struct seen *s)

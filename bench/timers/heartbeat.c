@@ -25,7 +25,7 @@
 /* How long to wait for drops at the end, in tenths of a second. */
 #define DROP_WAITS	300U
 /* Maximum number of connections with a timerfd each. */
-#define MOST_TIMERFDS	100000U
+#define MAX_TIMERFDS	100000U
 /* The interval of the generator, which is not compressed. */
 #define STEP		(10 * NSEC_PER_MSEC)
 
@@ -369,8 +369,8 @@ void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps, bool few)
 	uint32_t fewer = bench_fit(&bench_timerfd, n);
 
 	/* A processor is too slow for more, at this compression. */
-	if (fewer > MOST_TIMERFDS)
-		fewer = MOST_TIMERFDS;
+	if (fewer > MAX_TIMERFDS)
+		fewer = MAX_TIMERFDS;
 	if (fewer <= before)
 		fewer = 0;
 	for (i = 0; i < ARRAY_SIZE(runs); i++) {

@@ -35,7 +35,7 @@
 #define TARGET		(4 * NSEC_PER_MSEC)
 #define TARGET_TWO	(4 * TARGET)
 /* An operation is cheap if it takes fewer nanoseconds than this. */
-#define LITTLE		50
+#define CHEAP_NS	50
 /* The time of the warm-up relative to TARGET, and its maximum. */
 #define WARM_UP		2U
 #define WARM_UP_MAX	(12 * TARGET)
@@ -254,7 +254,7 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 			break;
 		nr *= 4;
 	}
-	if (threads > 1 && place->cpu < LITTLE * nr)
+	if (threads > 1 && place->cpu < CHEAP_NS * nr)
 		target = TARGET_TWO;
 	place->nr = nr * target / (place->cpu ? place->cpu : 1) + 1;
 	if (place->nr > MAX_OPS)

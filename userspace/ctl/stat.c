@@ -74,7 +74,7 @@ static void print_row(const struct conf *conf, const struct twheel_stats *from,
  * Waits for a signal, or until @end on the monotonic clock. Returns true if the owner of the wheel
  * is still running.
  */
-static bool look_on(struct wheel *w, __u64 end)
+static bool wait_for_owner(struct wheel *w, __u64 end)
 {
 	sigset_t ours, others;
 	bool ended = false;
@@ -123,15 +123,15 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 {
 	struct twheel_stats before = { }, after;
 	__u64 start = monotonic_now();
-	bool goes_on = true;
+	bool running = true;
 	__u64 row;
 
 	/* The counters of our own wheel were 0 before the load. */
 	if (w->pidfd >= 0)
 		wheel_stats(w, &before);
-	for (row = 1; row <= count && goes_on && !interrupted; row++) {
+	for (row = 1; row <= count && running && !interrupted; row++) {
 		if (w->pidfd >= 0)
-			goes_on = look_on(w, start + row * interval);
+			running = wait_for_owner(w, start + row * interval);
 		else
 			consume(w, start + row * interval);
 		wheel_stats(w, &after);

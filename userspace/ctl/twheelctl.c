@@ -112,7 +112,7 @@ static int run_verb(const char *name, int argc, char **argv)
 }
 
 /* Runs the verb argv[verb], which also gets the options before it. */
-static int run_verb_behind(int verb, int argc, char **argv)
+static int run_verb_after_options(int verb, int argc, char **argv)
 {
 	char *name = argv[verb];
 
@@ -155,7 +155,7 @@ static int run_option(int argc, char **argv)
 			return STATUS_USAGE;
 		case -1:
 			if (optind < argc && strcmp(argv[optind], "-"))
-				return run_verb_behind(optind, argc, argv);
+				return run_verb_after_options(optind, argc, argv);
 			complain("there is no verb");
 			hint("twheelctl --help");
 			return STATUS_USAGE;

@@ -336,7 +336,7 @@ static void consume(struct picture *p)
 }
 
 /* Waits for an interval. Returns true if there is more to draw. */
-static bool goes_on(struct picture *p)
+static bool wait_to_draw(struct picture *p)
 {
 	if (p->target.pid)
 		return !wait_owner(&p->wheel, p->interval, NULL);
@@ -402,7 +402,7 @@ static int run_wheel(const struct verb *verb, int argc, char **argv)
 	}
 
 	show(&p);
-	while (!p.once && goes_on(&p))
+	while (!p.once && wait_to_draw(&p))
 		show(&p);
 	wheel_close(&p.wheel);
 	return STATUS_OK;

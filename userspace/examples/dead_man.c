@@ -30,7 +30,7 @@
 #define BEAT_NS		(20 * MSEC)
 #define SILENCE_NS	(500 * MSEC)
 /* How long the supervisor watches that no other worker is reported. */
-#define PEACE_NS	(1000 * MSEC)
+#define WATCH_NS	(1000 * MSEC)
 
 struct worker {
 	const char *what;
@@ -195,14 +195,14 @@ int main(void)
 	check("open /dev/twheel", twheel_open(&wheel, &options));
 	for (i = 0; i < WORKERS; i++)
 		hire(wheel, &workers[i]);
-	right = supervise(wheel, twheel_now(wheel) + PEACE_NS);
+	right = supervise(wheel, twheel_now(wheel) + WATCH_NS);
 	for (i = 0; i < WORKERS; i++) {
 		if (!workers[i].signal)
 			continue;
 		workers[i].sent_at = twheel_now(wheel);
 		kill(workers[i].pid, workers[i].signal);
 	}
-	right = supervise(wheel, twheel_now(wheel) + SILENCE_NS + PEACE_NS) && right;
+	right = supervise(wheel, twheel_now(wheel) + SILENCE_NS + WATCH_NS) && right;
 	for (i = 0; i < WORKERS; i++) {
 		right = right && workers[i].dead == !!workers[i].signal;
 		kill(workers[i].pid, SIGKILL);

@@ -24,7 +24,7 @@
 #define SILENT_PERCENT	40
 #define SILENCE_TIMEOUTS	2
 /* How long no other client may be kicked after the last silent one was. */
-#define PEACE_TIMEOUTS	1
+#define WATCH_TIMEOUTS	1
 /* How long the server may take to kick the last one. */
 #define KICK_TIMEOUT_NS	(30 * NSEC_PER_SEC)
 
@@ -165,7 +165,7 @@ static void talk(struct crowd *crowd)
 	__u64 gap = crowd->timeout / BEATS / crowd->count;
 	__u64 start = now_ns();
 	__u64 deadline = start + SILENCE_TIMEOUTS * crowd->timeout + KICK_TIMEOUT_NS;
-	__u64 peace_until = 0;
+	__u64 watch_until = 0;
 	__u64 beat;
 
 	choose_silent(crowd, start);
@@ -181,9 +181,9 @@ static void talk(struct crowd *crowd)
 		if (!c->kicked_at && !is_silent(c, now))
 			send_beat(c);
 
-		if (!peace_until && crowd->kicked_silent == crowd->silent)
-			peace_until = now + PEACE_TIMEOUTS * crowd->timeout;
-		if (now > (peace_until ? peace_until : deadline))
+		if (!watch_until && crowd->kicked_silent == crowd->silent)
+			watch_until = now + WATCH_TIMEOUTS * crowd->timeout;
+		if (now > (watch_until ? watch_until : deadline))
 			return;
 	}
 }
