@@ -798,7 +798,7 @@ static void open_by_ring(void)
 	}
 }
 
-#define THEIR_GROUP	CGROUP "/twheel-others"
+#define OTHER_CGROUP	CGROUP "/twheel-others"
 
 /* Uses up the memory that each CPU has charged in advance to another cgroup. */
 static void use_the_stock(void)
@@ -850,12 +850,12 @@ TEST(open_waits_for_no_cgroup)
 	if (!open_ring(&r))
 		SKIP(return, "NO IO_URING: not tested what opens by it");
 	close_ring(&r);
-	mkdir(THEIR_GROUP, 0755);
+	mkdir(OTHER_CGROUP, 0755);
 	for (i = 0; i < ATTACKERS; i++) {
 		pid[i] = fork();
 		if (pid[i])
 			continue;
-		if (!i && write_text(THEIR_GROUP "/cgroup.procs", "0"))
+		if (!i && write_text(OTHER_CGROUP "/cgroup.procs", "0"))
 			use_the_stock();
 		if (!enter_group())
 			_exit(3);
@@ -867,7 +867,7 @@ TEST(open_waits_for_no_cgroup)
 	}
 	victim = fork();
 	if (!victim) {
-		if (!write_text(THEIR_GROUP "/cgroup.procs", "0"))
+		if (!write_text(OTHER_CGROUP "/cgroup.procs", "0"))
 			_exit(5);
 		worst[0] = worst_open(1);
 		_exit(!write_text(PAID_BY "/memory.high", "0") || ((worst[1] = worst_open(3)), 0));
@@ -879,7 +879,7 @@ TEST(open_waits_for_no_cgroup)
 	EXPECT_LT(worst[1], 3 * worst[0] > 200 * NS_PER_MS ? 3 * worst[0] : 200 * NS_PER_MS);
 	TH_LOG("%llu us, over memory.high %llu us", worst[0] / 1000, worst[1] / 1000);
 	munmap(worst, 4096);
-	for (i = 0; i < TIMEOUT_MS && (rmdir(PAID_BY) | rmdir(THEIR_GROUP)); i++)
+	for (i = 0; i < TIMEOUT_MS && (rmdir(PAID_BY) | rmdir(OTHER_CGROUP)); i++)
 		sleep_ms(1);
 }
 

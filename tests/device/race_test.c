@@ -13,8 +13,8 @@ WHEEL_FIXTURE(race, O_NONBLOCK)
  */
 #define FLIPPED_BITS	20
 #define REGION		(1UL << FLIPPED_BITS)
-#define BEHIND		(256 * REGION)
-#define HANDED		64U
+#define GUARD		(256 * REGION)
+#define OPS		64U
 
 struct argument {
 	union {
@@ -23,8 +23,8 @@ struct argument {
 		struct twheel_batch batch;
 		struct twheel_list list;
 	};
-	struct twheel_op ops[HANDED];
-	struct twheel_timer timers[HANDED];
+	struct twheel_op ops[OPS];
+	struct twheel_timer timers[OPS];
 };
 
 struct bit_flipper {
@@ -57,7 +57,7 @@ static int call_flipped(int fd, struct argument *arg, unsigned int kind, const _
 {
 	unsigned int i;
 
-	for (i = 0; i < HANDED; i++) {
+	for (i = 0; i < OPS; i++) {
 		arg->ops[i] = (struct twheel_op) {
 			.opcode = TWHEEL_OP_REARM,
 			.timer.id = ids[i],
@@ -67,12 +67,12 @@ static int call_flipped(int fd, struct argument *arg, unsigned int kind, const _
 	}
 	switch (kind % 5) {
 	case 0:
-		arg->batch = (struct twheel_batch) { .ops = ptr_u64(arg->ops), .count = HANDED };
+		arg->batch = (struct twheel_batch) { .ops = ptr_u64(arg->ops), .count = OPS };
 		return call(fd, TWHEEL_IOC_BATCH, arg);
 	case 1:
 		arg->list = (struct twheel_list) {
 			.timers = ptr_u64(arg->timers),
-			.count = HANDED,
+			.count = OPS,
 		};
 		return call(fd, TWHEEL_IOC_LIST, arg);
 	case 2:
@@ -93,17 +93,17 @@ TEST_F_TIMEOUT(race, flipped_arguments, 120)
 	enum { CALLS = 20000, FLIPS = 10000000 };
 	const __u64 end = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC;
 	struct bit_flipper f = { .stop = false };
-	struct twheel_event ev[HANDED];
-	__u64 ids[HANDED];
+	struct twheel_event ev[OPS];
+	__u64 ids[OPS];
 	unsigned int i, wrong = 0, done = 0;
 	unsigned long flips = 0;
 	char *map;
 
-	map = mmap(NULL, REGION + BEHIND, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	map = mmap(NULL, REGION + GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, map);
 	f.arg = (struct argument *)(((uintptr_t)map + REGION - 1) & -REGION);
 	ASSERT_EQ(0, mprotect(f.arg, REGION, PROT_READ | PROT_WRITE));
-	for (i = 0; i < HANDED; i++)
+	for (i = 0; i < OPS; i++)
 		ids[i] = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, i);
 	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip_bits, &f));
 	for (i = 0; i < CALLS || (flips < FLIPS && now(CLOCK_MONOTONIC) < end); i++) {
@@ -123,7 +123,7 @@ TEST_F_TIMEOUT(race, flipped_arguments, 120)
 	EXPECT_GT(done, 0);
 	EXPECT_LT(done, i);
 	EXPECT_GE(cancel_all(self->fd), 0);
-	munmap(map, REGION + BEHIND);
+	munmap(map, REGION + GUARD);
 }
 
 TEST_HARNESS_MAIN

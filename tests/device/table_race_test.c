@@ -273,16 +273,16 @@ static void *flip(void *arg)
 }
 
 /*
- * A duel: round after round, one thread KICKs all slots while another one exchanges their
+ * A race: round after round, one thread KICKs all slots while another one exchanges their
  * words. The look is the same as when the wheel turns by itself.
  */
-#define DUEL_SLOTS	64
-#define DUEL_ROUNDS	6000
+#define RACE_SLOTS	64
+#define RACE_ROUNDS	6000
 
-struct duel {
+struct race {
 	pthread_t thread;
 	const struct table *t;
-	__u32 slots[DUEL_SLOTS];
+	__u32 slots[RACE_SLOTS];
 	/* The round that may begin, and the one that the kicker has completed. */
 	unsigned int begun;
 	unsigned int done;
@@ -293,36 +293,36 @@ struct duel {
 
 static void *kick_each_round(void *arg)
 {
-	struct duel *d = arg;
+	struct race *d = arg;
 	unsigned int round;
 
 	pin(1);
-	for (round = 1; round <= DUEL_ROUNDS; round++) {
+	for (round = 1; round <= RACE_ROUNDS; round++) {
 		__u64 start;
 
 		wait_for(&d->begun, round);
 		start = now(CLOCK_MONOTONIC);
-		d->wrong += kick_slots(d->t, d->slots, DUEL_SLOTS) != 0;
+		d->wrong += kick_slots(d->t, d->slots, RACE_SLOTS) != 0;
 		d->took = now(CLOCK_MONOTONIC) - start;
 		__atomic_store_n(&d->done, round, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
 
-static void start_duel(struct __test_metadata *_metadata, struct duel *d,
+static void start_race(struct __test_metadata *_metadata, struct race *d,
 		       const struct table *t)
 {
 	unsigned int i;
 
-	*d = (struct duel) { .t = t };
-	for (i = 0; i < DUEL_SLOTS; i++)
+	*d = (struct race) { .t = t };
+	for (i = 0; i < RACE_SLOTS; i++)
 		d->slots[i] = reserve(_metadata, t->fd, i);
 	pin(0);
 	ASSERT_EQ(0, pthread_create(&d->thread, NULL, kick_each_round, d));
 }
 
 /* Lets the kicker start, and returns at a random moment while it works. */
-static void begin_round(struct duel *d, unsigned int round, __u64 *seed)
+static void begin_round(struct race *d, unsigned int round, __u64 *seed)
 {
 	__u64 delay = next_random(seed) % (d->took + 1);
 
@@ -341,24 +341,24 @@ TEST_F_TIMEOUT(table_race, second_read, 120)
 	__u64 near = now(CLOCK_MONOTONIC) + HOUR, seed = 21;
 	unsigned int round, i, late = 0;
 	struct table t = self->t;
-	struct duel d;
+	struct race d;
 
-	start_duel(_metadata, &d, &self->t);
-	for (round = 1; round <= DUEL_ROUNDS; round++) {
-		for (i = 0; i < DUEL_SLOTS; i++)
+	start_race(_metadata, &d, &self->t);
+	for (round = 1; round <= RACE_ROUNDS; round++) {
+		for (i = 0; i < RACE_SLOTS; i++)
 			swap_word(&t.slots[d.slots[i]], near);
-		kick_slots(&self->t, d.slots, DUEL_SLOTS);
-		for (i = 0; i < DUEL_SLOTS; i++)
+		kick_slots(&self->t, d.slots, RACE_SLOTS);
+		for (i = 0; i < RACE_SLOTS; i++)
 			swap_word(&t.slots[d.slots[i]], near + HOUR);
 		begin_round(&d, round, &seed);
-		for (i = 0; i < DUEL_SLOTS; i++)
-			arm(&t, d.slots[round % 2 ? i : DUEL_SLOTS - 1 - i], near + i);
+		for (i = 0; i < RACE_SLOTS; i++)
+			arm(&t, d.slots[round % 2 ? i : RACE_SLOTS - 1 - i], near + i);
 		wait_for(&d.done, round);
-		for (i = 0; i < DUEL_SLOTS; i++)
+		for (i = 0; i < RACE_SLOTS; i++)
 			late += wake(&t.slots[d.slots[i]]) >= word(&t.slots[d.slots[i]]);
 	}
 	pthread_join(d.thread, NULL);
-	TH_LOG("%lu of %u moves needed a KICK", t.kicks, DUEL_SLOTS * DUEL_ROUNDS);
+	TH_LOG("%lu of %u moves needed a KICK", t.kicks, RACE_SLOTS * RACE_ROUNDS);
 	EXPECT_EQ(0, late);
 	EXPECT_EQ(0, d.wrong);
 }

@@ -22,7 +22,7 @@
 #define SLABS		"/sys/kernel/slab"
 
 /* More failure points than any call has. If a call has more, that is a failure. */
-#define MOST_SITES	400
+#define MAX_SITES	400
 
 /* The number of operations of a batch or list that the module processes at a time. */
 #define GROUP		24
@@ -39,7 +39,7 @@ struct scene {
 	__u64 armed, idle, unread;
 	__u64 many[MANY];
 	char fdinfo[64];
-	/* The arguments of the deeds. */
+	/* The arguments of the actions. */
 	union {
 		struct twheel_setup setup;
 		struct twheel_info info;
@@ -61,7 +61,7 @@ struct snapshot {
 	__u64 words[LISTED];
 };
 
-struct deed {
+struct action {
 	const char *name;
 	/* The minimum number of failure points, for objects and for pages. */
 	unsigned int least;
@@ -173,8 +173,8 @@ static bool set_end(bool ends)
 
 #define NO_FAULTS	"NO FAULT INJECTION HERE: this kernel tests nothing of this"
 
-/* Performs one deed in which the @nth point fails. Returns its result. */
-static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, bool *injected)
+/* Performs one action in which the @nth point fails. Returns its result. */
+static int act_failing(struct scene *s, const struct action *d, unsigned int nth, bool *injected)
 {
 	int fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	int end = open("/proc/thread-self/make-it-fail", O_WRONLY | O_CLOEXEC);
@@ -198,7 +198,7 @@ static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, 
 	return ret;
 }
 
-/* Takes a snapshot without assertions, for use between a deed and its end. */
+/* Takes a snapshot without assertions, for use between an action and its end. */
 static bool look(const struct scene *s, struct snapshot *snap)
 {
 	struct twheel_list l = { .timers = ptr_u64(snap->timers), .count = LISTED };
@@ -226,7 +226,7 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 	       !memcmp(a->words, b->words, sizeof(a->words));
 }
 
-/* Scenes, in which a deed takes place */
+/* Scenes, in which an action takes place */
 
 static void fresh(struct __test_metadata *_metadata, struct scene *s)
 {
@@ -278,7 +278,7 @@ static void end_scene(struct scene *s)
 	close(s->fd);
 }
 
-/* Deeds, which are the calls under test */
+/* Actions, which are the calls under test */
 
 static int do_open(struct scene *s)
 {
@@ -677,7 +677,7 @@ static bool fdinfo_right(struct scene *s, int ret, const struct snapshot *before
 	return ret > 0 && strstr(s->buf.text, "twheel-next:") && same(before, after);
 }
 
-static bool deed_right(const struct deed *d, struct scene *s, int ret,
+static bool action_right(const struct action *d, struct scene *s, int ret,
 		       const struct snapshot *before, const struct snapshot *after)
 {
 	return d->right ? d->right(s, ret, before, after) : !ret && same(before, after);
@@ -689,10 +689,10 @@ struct tally {
 };
 
 /*
- * Makes point @nth of a deed fail, and checks the outcome. Returns true if there was such a
+ * Makes point @nth of an action fail, and checks the outcome. Returns true if there was such a
  * point.
  */
-static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, unsigned int nth,
+static bool fail_place(struct __test_metadata *_metadata, const struct action *d, unsigned int nth,
 		       struct tally *tally)
 {
 	static struct snapshot before, after;
@@ -712,7 +712,7 @@ static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, 
 			TH_LOG("%s: place %u: %s", d->name, nth, strerror(-ret));
 	}
 	if (ret >= 0) {
-		ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
+		ASSERT_TRUE(action_right(d, &s, ret, &before, &after))
 			TH_LOG("%s: place %u: %d is not what it did", d->name, nth, ret);
 		tally->survived += injected;
 	} else if (same(&before, &after)) {
@@ -721,7 +721,7 @@ static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, 
 		ASSERT_GE(ret, 0)
 			TH_LOG("%s: place %u: then %s", d->name, nth, strerror(-ret));
 		ASSERT_TRUE(look(&s, &after));
-		ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
+		ASSERT_TRUE(action_right(d, &s, ret, &before, &after))
 			TH_LOG("%s: place %u: then not done", d->name, nth);
 	} else {
 		tally->lost++;
@@ -734,7 +734,7 @@ static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, 
 }
 
 /* Makes one point after the other fail. */
-static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
+static void sweep_once(struct __test_metadata *_metadata, const struct action *d,
 		       enum refused what, struct tally *tally)
 {
 	static const char *const names[] = { "objects", "pages", "both" };
@@ -743,7 +743,7 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 
 	ASSERT_TRUE(refuse(what));
 	do {
-		ASSERT_LT(++nth, MOST_SITES);
+		ASSERT_LT(++nth, MAX_SITES);
 		injected = false;
 		for (round = 0; round < (memory_ends ? 4 * SWEEPS : SWEEPS); round++)
 			injected |= fail_place(_metadata, d, nth, tally);
@@ -774,7 +774,7 @@ static bool answers_fail(void)
 }
 
 /* Repeats the sweep if caches that others have just filled hide known failure points. */
-static void sweep(struct __test_metadata *_metadata, const struct deed *d)
+static void sweep(struct __test_metadata *_metadata, const struct action *d)
 {
 	struct tally of[NR_REFUSED] = { };
 	unsigned int least = d->least -
@@ -792,7 +792,7 @@ static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 	EXPECT_GE(of[OBJECTS].most + of[PAGES].most, least);
 	TARGET_OF(d->name, "places", of[OBJECTS].most + of[PAGES].most, least);
 	/*
-	 * The failure is not always in the result, because there are points before the deed
+	 * The failure is not always in the result, because there are points before the action
 	 * too.
 	 */
 	if (d->lost)
@@ -802,7 +802,7 @@ static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 FIXTURE(fail_nth) {};
 
 FIXTURE_VARIANT(fail_nth) {
-	struct deed deed;
+	struct action action;
 };
 
 FIXTURE_SETUP(fail_nth)
@@ -812,44 +812,45 @@ FIXTURE_SETUP(fail_nth)
 
 NO_TEARDOWN(fail_nth)
 
-#define DEED(name, ...)	VARIANT(fail_nth, name, .deed = { #name, __VA_ARGS__ })
+#define ACTION(name, ...)	VARIANT(fail_nth, name, .action = { #name, __VA_ARGS__ })
 
-DEED(open, 6, fresh_of_another, do_open);
-DEED(setup, 6, fresh, do_setup, setup_right, setup_right, .more = 1);
-DEED(setup_used, 2, full, do_setup_used);
-DEED(info, 2, full, do_info);
-DEED(stats, 2, full, do_stats);
-DEED(register, 9, fresh, do_register, register_right, forgotten, .answers = 1);
-DEED(register_more, 4, full, do_register, register_right, forgotten, .answers = 1);
-DEED(rearm, 4, full, do_rearm, rearm_right, rearm_right, .answers = 1);
-DEED(cancel, 4, full, do_cancel, cancel_right, cancel_right, .answers = 1);
-DEED(get, 4, full, do_get, .answers = 1);
-DEED(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten, .answers = 3);
-DEED(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right, .answers = 3);
-DEED(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right, .answers = 3);
-DEED(batch_get, 14, full, do_batch_get, batch_get_right, .answers = 3);
-DEED(list, 8, full, do_list, list_right);
-DEED(kick, 6, full, do_kick, kick_right);
-DEED(mmap, 3, fresh, do_mmap);
-DEED(touch_marks, 2, fresh_map, do_touch_marks, touch_right);
-DEED(touch_slots, 2, fresh_map, do_touch_slots, touch_right);
-DEED(touch, 2, fresh_map, do_touch, touch_right);
-DEED(read, 4, all_unread, do_read, read_right);
-DEED(readv, 8, all_unread, do_readv, read_right);
-DEED(poll, 2, full, do_poll, poll_right);
-DEED(epoll, 5, full, do_epoll, epoll_right);
-DEED(fdinfo, 8, full, do_fdinfo, fdinfo_right);
+ACTION(open, 6, fresh_of_another, do_open);
+ACTION(setup, 6, fresh, do_setup, setup_right, setup_right, .more = 1);
+ACTION(setup_used, 2, full, do_setup_used);
+ACTION(info, 2, full, do_info);
+ACTION(stats, 2, full, do_stats);
+ACTION(register, 9, fresh, do_register, register_right, forgotten, .answers = 1);
+ACTION(register_more, 4, full, do_register, register_right, forgotten, .answers = 1);
+ACTION(rearm, 4, full, do_rearm, rearm_right, rearm_right, .answers = 1);
+ACTION(cancel, 4, full, do_cancel, cancel_right, cancel_right, .answers = 1);
+ACTION(get, 4, full, do_get, .answers = 1);
+ACTION(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten, .answers = 3);
+ACTION(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right, .answers = 3);
+ACTION(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right,
+       .answers = 3);
+ACTION(batch_get, 14, full, do_batch_get, batch_get_right, .answers = 3);
+ACTION(list, 8, full, do_list, list_right);
+ACTION(kick, 6, full, do_kick, kick_right);
+ACTION(mmap, 3, fresh, do_mmap);
+ACTION(touch_marks, 2, fresh_map, do_touch_marks, touch_right);
+ACTION(touch_slots, 2, fresh_map, do_touch_slots, touch_right);
+ACTION(touch, 2, fresh_map, do_touch, touch_right);
+ACTION(read, 4, all_unread, do_read, read_right);
+ACTION(readv, 8, all_unread, do_readv, read_right);
+ACTION(poll, 2, full, do_poll, poll_right);
+ACTION(epoll, 5, full, do_epoll, epoll_right);
+ACTION(fdinfo, 8, full, do_fdinfo, fdinfo_right);
 
 /* G10: Whichever point fails, the errno is right, nothing has changed, and then the call works. */
 TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
 {
-	sweep(_metadata, &variant->deed);
+	sweep(_metadata, &variant->action);
 }
 
 FIXTURE(memory_ends) {};
 
 FIXTURE_VARIANT(memory_ends) {
-	struct deed deed;
+	struct action action;
 };
 
 FIXTURE_SETUP(memory_ends)
@@ -863,10 +864,10 @@ FIXTURE_TEARDOWN(memory_ends)
 	EXPECT_TRUE(set_end(false));
 }
 
-VARIANT(memory_ends, open, .deed = { "open", 0, fresh_of_another, do_open });
-VARIANT(memory_ends, setup, .deed = { "setup", 0, fresh, do_setup, setup_right, setup_right });
+VARIANT(memory_ends, open, .action = { "open", 0, fresh_of_another, do_open });
+VARIANT(memory_ends, setup, .action = { "setup", 0, fresh, do_setup, setup_right, setup_right });
 VARIANT(memory_ends, register,
-	.deed = { "register", 0, fresh, do_register, register_right, forgotten });
+	.action = { "register", 0, fresh, do_register, register_right, forgotten });
 
 /*
  * G10: The same if memory does not come back: allocations that the call could do without fail
@@ -878,7 +879,7 @@ TEST_F_TIMEOUT(memory_ends, at_each_place, UNLIMITED)
 
 	ASSERT_TRUE(faults_are_there())
 		TH_LOG(NO_FAULTS);
-	sweep_once(_metadata, &variant->deed, BOTH, &tally);
+	sweep_once(_metadata, &variant->action, BOTH, &tally);
 	EXPECT_GE(tally.refused, 1);
 }
 
@@ -894,7 +895,7 @@ static int do_load(struct scene *s)
 	return errno_of(syscall(SYS_init_module, module.at, module.size, ""));
 }
 
-static const struct deed load = { .name = "load", .act = do_load };
+static const struct action load = { .name = "load", .act = do_load };
 
 FIXTURE(load) {};
 
@@ -932,7 +933,7 @@ TEST_F_TIMEOUT(load, each_place, UNLIMITED)
 		for (nth = 1; injected; nth++) {
 			int ret;
 
-			ASSERT_LT(nth, 10 * MOST_SITES);
+			ASSERT_LT(nth, 10 * MAX_SITES);
 			ASSERT_EQ(0, unload_module("twheel"));
 			ret = act_failing(NULL, &load, nth, &injected);
 			ASSERT_TRUE(!ret || (injected && (ret == -ENOMEM || ret == -EFAULT)))
@@ -1023,7 +1024,7 @@ static bool pages_here(long long *pages)
 /* Makes each failure point that concerns pages fail, without checking the outcome. */
 static void fail_all(struct __test_metadata *_metadata)
 {
-	static const struct deed deeds[] = {
+	static const struct action actions[] = {
 		{ "register", .prepare = fresh, .act = do_register },
 		{ "batch_register", .prepare = fresh, .act = do_batch_register },
 		{ "touch_slots", .prepare = fresh_map, .act = do_touch_slots },
@@ -1035,14 +1036,14 @@ static void fail_all(struct __test_metadata *_metadata)
 	unsigned int i, nth;
 	bool injected;
 
-	for (i = 0; i < NR_REFUSED * ARRAY_SIZE(deeds); i++) {
+	for (i = 0; i < NR_REFUSED * ARRAY_SIZE(actions); i++) {
 		what = i % NR_REFUSED;
 		ASSERT_TRUE(refuse(what));
 		injected = true;
 		for (nth = 1; injected; nth++) {
-			const struct deed *d = &deeds[i / NR_REFUSED];
+			const struct action *d = &actions[i / NR_REFUSED];
 
-			ASSERT_LT(nth, MOST_SITES);
+			ASSERT_LT(nth, MAX_SITES);
 			d->prepare(_metadata, &s);
 			act_failing(&s, d, nth, &injected);
 			end_scene(&s);

@@ -1568,7 +1568,7 @@ static void renew_wheel(struct __test_metadata *_metadata, unsigned int i)
 }
 
 /* How long a wheel may take for due timers beyond their slack, in ms. */
-#define COMES_MS	60000
+#define OVERDUE_TIMEOUT_MS	60000
 
 /* Returns how many timers of @fd should have expired by @before and have not. */
 static int count_overdue(int fd, const struct twheel_info *info, __u64 before)
@@ -1616,7 +1616,7 @@ static void check_all_come(struct __test_metadata *_metadata, int fd)
 	/* Wait for the finest buckets, and for timers that move down to them. */
 	sleep_ms(20);
 	before = now(info.clock_id);
-	for (ms = 0; (ret = count_overdue(fd, &info, before)) && ms < COMES_MS; ms += 10)
+	for (ms = 0; (ret = count_overdue(fd, &info, before)) && ms < OVERDUE_TIMEOUT_MS; ms += 10)
 		sleep_ms(10);
 	ASSERT_EQ(0, ret)
 		TH_LOG("%d armed timers do not expire", ret);

@@ -20,10 +20,10 @@
 /* Timers in a pair's batch. */
 #define MANY	32U
 /* The minimum number of loops, however long they take. */
-#define LEAST	20U
-#define LONGER	20U
+#define MIN_LOOPS	20U
+#define MAX_EXTENSION	20U
 /* Each call must be first in at least this many loops, and in one of 50. */
-#define SOME	5U
+#define MIN_FIRST	5U
 
 static unsigned long long loops = 100000;
 static unsigned long long seconds;
@@ -77,7 +77,7 @@ struct pair {
 	void (*a)(struct race *r);
 	void (*b)(struct race *r);
 	enum outcome (*judge)(struct race *r);
-	/* Only one of this many loops is run, because each takes long, but at least LEAST. */
+	/* Only one of this many loops is run, because each takes long, but at least MIN_LOOPS. */
 	unsigned int share;
 	/* a() races with the expiry of a timer that b() has armed, at race.at. */
 	bool expires;
@@ -237,7 +237,7 @@ static void check_counts(struct race *r)
 /* Returns true if they raced: each call was first often enough, and they overlapped. */
 static bool raced(const struct race *r, const struct pair *pair)
 {
-	unsigned long some = SOME + r->loop / 50;
+	unsigned long some = MIN_FIRST + r->loop / 50;
 
 	return r->outcomes[A_FIRST] >= some && r->outcomes[B_FIRST] >= some &&
 	       (pair->expires || r->overlaps >= some);
@@ -245,22 +245,22 @@ static bool raced(const struct race *r, const struct pair *pair)
 
 /*
  * Returns true if the time is over, or if after a quarter of it @n loops are too many for the
- * rest. Pairs that have not met yet get LONGER times as much.
+ * rest. Pairs that have not met yet get MAX_EXTENSION times as much.
  */
 static bool is_over(const struct race *r, const struct pair *pair, unsigned long n, __u64 start)
 {
 	__u64 spent = now(CLOCK_MONOTONIC) - start, budget = seconds * NS_PER_SEC;
 
-	if (!seconds || r->loop < LEAST || spent < budget / 4)
+	if (!seconds || r->loop < MIN_LOOPS || spent < budget / 4)
 		return false;
 	if (spent < budget && r->loop * budget >= n * spent)
 		return false;
-	return raced(r, pair) || spent >= LONGER * budget;
+	return raced(r, pair) || spent >= MAX_EXTENSION * budget;
 }
 
 static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
 {
-	unsigned long n = loops / pair->share > LEAST ? loops / pair->share : LEAST;
+	unsigned long n = loops / pair->share > MIN_LOOPS ? loops / pair->share : MIN_LOOPS;
 	struct race *r = &race;
 	pthread_t thread;
 	__u64 start;

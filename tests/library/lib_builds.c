@@ -57,9 +57,9 @@ static int left_open(void)
 	return 0;
 }
 
-#define PARCELS	1000
+#define MESSAGES	1000
 
-struct parcel {
+struct message {
 	unsigned int number;
 	uint64_t id;
 };
@@ -71,7 +71,7 @@ static bool submits(struct twheel_op *op)
 }
 
 /* Makes a timer with the user_data @p, which expires at once. There are five ways. */
-static bool arms(struct parcel *p, unsigned int way)
+static bool arms(struct message *p, unsigned int way)
 {
 	struct twheel_op op = {
 		.timer = { .user_data = (uintptr_t)p, .flags = TWHEEL_ABSTIME | TWHEEL_KEEP },
@@ -102,8 +102,8 @@ static void *hand_over(void *arg)
 {
 	unsigned int i;
 
-	for (i = 0; i < PARCELS; i++) {
-		struct parcel *p = malloc(sizeof(*p));
+	for (i = 0; i < MESSAGES; i++) {
+		struct message *p = malloc(sizeof(*p));
 
 		p->number = i;
 		if (!arms(p, i % 5))
@@ -121,20 +121,20 @@ static int handed(void)
 
 	FAIL_UNLESS(!twheel_open(&wheel, NULL));
 	FAIL_UNLESS(!pthread_create(&thread, NULL, hand_over, wheel));
-	for (i = 0; i < PARCELS; i++) {
-		struct parcel *p;
+	for (i = 0; i < MESSAGES; i++) {
+		struct message *p;
 		int got;
 
 		while (!(got = twheel_read(wheel, &event, 1)))
 			FAIL_UNLESS(twheel_wait(wheel, 20000000000) == 1);
 		FAIL_UNLESS(got == 1);
-		p = (struct parcel *)(uintptr_t)event.user_data;
+		p = (struct message *)(uintptr_t)event.user_data;
 		sum += p->number;
 		FAIL_UNLESS(p->id == event.id && !twheel_del(wheel, p->id));
 		free(p);
 	}
 	FAIL_UNLESS(!pthread_join(thread, &ret) && ret);
-	FAIL_UNLESS(sum == PARCELS * (PARCELS - 1) / 2);
+	FAIL_UNLESS(sum == MESSAGES * (MESSAGES - 1) / 2);
 	twheel_close(wheel);
 	return 0;
 }

@@ -472,9 +472,9 @@ TEST_F_TIMEOUT(threads, drained_while_added, STRESS_TIMEOUT)
 
 /* ---- Memory that one thread passes to another in an event ---- */
 
-#define HANDED	10000
+#define MESSAGES	10000
 
-struct parcel {
+struct message {
 	uint64_t number;
 	uint64_t id;
 };
@@ -484,8 +484,8 @@ static void *hand_over(void *arg)
 	struct shared *s = arg;
 	uint64_t i;
 
-	for (i = 0; i < HANDED; i++) {
-		struct parcel *p = malloc(sizeof(*p));
+	for (i = 0; i < MESSAGES; i++) {
+		struct message *p = malloc(sizeof(*p));
 
 		p->number = i;
 		/*
@@ -508,7 +508,7 @@ static void *hand_over(void *arg)
  */
 TEST_F_TIMEOUT(threads, handed_over, STRESS_TIMEOUT)
 {
-	unsigned int i, left = HANDED * (variant->threads / 2);
+	unsigned int i, left = MESSAGES * (variant->threads / 2);
 	struct shared s = { .w = self->w };
 	pthread_t thread[MAX_THREADS];
 	struct twheel_event ev[16];
@@ -520,9 +520,9 @@ TEST_F_TIMEOUT(threads, handed_over, STRESS_TIMEOUT)
 		n = lib_take(self->w, ev, 16, TIMEOUT_MS);
 		ASSERT_GT(n, 0);
 		for (j = 0; j < n; j++) {
-			struct parcel *p = (struct parcel *)(uintptr_t)ev[j].user_data;
+			struct message *p = (struct message *)(uintptr_t)ev[j].user_data;
 
-			EXPECT_LT(p->number, HANDED);
+			EXPECT_LT(p->number, MESSAGES);
 			EXPECT_EQ(ev[j].id, p->id);
 			ASSERT_EQ(0, twheel_del(self->w, p->id));
 			free(p);
