@@ -234,7 +234,7 @@ static int check_op(const struct timers *t, const struct twheel_op *op)
 }
 
 /* Before a timer expires at once, lets those expire that were due earlier, to keep the order. */
-static void make_way(struct timers *t, u64 deadline, u64 now)
+static void expire_earlier(struct timers *t, u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
 	if (deadline && deadline <= now)
@@ -252,7 +252,7 @@ static int answer_register(struct timers *t, struct twheel_timer *arg, u64 now)
 	if (!t->wheel.occupied)
 		return -EAGAIN;
 	arg->deadline_ns = wanted_deadline(arg, now);
-	make_way(t, arg->deadline_ns, now);
+	expire_earlier(t, arg->deadline_ns, now);
 	arg->state = !arg->deadline_ns ? TWHEEL_IDLE :
 		     timer_comes_at_once(t, arg->deadline_ns, now) ? TWHEEL_EXPIRED : TWHEEL_ARMED;
 	return 0;
@@ -399,7 +399,7 @@ bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now)
 	}
 	if (opcode == TWHEEL_OP_REARM) {
 		t->stats.rearmed++;
-		make_way(t, arg->deadline_ns, now);
+		expire_earlier(t, arg->deadline_ns, now);
 	}
 	e->period = arg->period_ns;
 	e->slack = arg->slack_ns;

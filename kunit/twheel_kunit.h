@@ -39,7 +39,7 @@ static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_s
 }
 
 /* A budget that no call here can use up. */
-#define AMPLE		U32_MAX
+#define UNLIMITED	U32_MAX
 
 /* The number of timers where it does not matter. */
 #define SCATTERED	100U
@@ -121,7 +121,7 @@ static inline u64 first_look(const struct wheel *w, u64 clk, u64 tick)
 /* Takes off everything that is due at @now, without a budget, and returns how many. */
 static inline unsigned int expire_all(struct kunit *test, struct wheel *w, u64 now)
 {
-	unsigned int budget = AMPLE;
+	unsigned int budget = UNLIMITED;
 	struct wheel_node *node;
 	unsigned int nr = 0;
 
@@ -150,7 +150,7 @@ static inline struct wheel_node *turn(struct kunit *test, struct wheel *w, u64 *
 				      unsigned int max_looks)
 {
 	struct wheel_node *node;
-	unsigned int budget = AMPLE;
+	unsigned int budget = UNLIMITED;
 	unsigned int looks;
 
 	for (looks = 0; looks < max_looks; looks++) {

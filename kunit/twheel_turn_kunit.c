@@ -207,7 +207,7 @@ static void rearm_test(struct kunit *test)
 	for (i = 0; i < VISITED; i++)
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], size));
 	for (round = 1; round <= 100; round++) {
-		unsigned int budget = AMPLE;
+		unsigned int budget = UNLIMITED;
 
 		while ((node = wheel_expire(w, tick_start(w, round * size), &budget))) {
 			struct timer *timer = timer_of(node);
@@ -240,7 +240,7 @@ static void order_test(struct kunit *test)
 	u64 now = 4711ULL << row->shape.shift;
 	struct wheel *w = twheel_kunit_make(test, row->shape, now);
 	struct timer *timers = make_timers(test, SCATTERED);
-	unsigned int budget = AMPLE;
+	unsigned int budget = UNLIMITED;
 	struct wheel_node *node;
 	unsigned int nr = 0;
 	u64 tick = 0;
@@ -342,7 +342,7 @@ static void equals_test(struct kunit *test)
 	struct timer *timers = make_timers(test, 12);
 	u64 reach = 1ULL << row->shape.slot_bits;
 	u64 tick = w->clk + reach + reach / 2;
-	unsigned int budget = AMPLE;
+	unsigned int budget = UNLIMITED;
 	struct wheel_node *node;
 	unsigned int i;
 
@@ -379,7 +379,7 @@ static void budget_test(struct kunit *test)
 	for (budget = 1; budget <= 16; budget *= 2) {
 		struct wheel *w = twheel_kunit_make(test, row->shape, now);
 		u64 end = now + tick_start(w, 1 << 15);
-		unsigned int whole_left = AMPLE;
+		unsigned int whole_left = UNLIMITED;
 		unsigned int left = 0;
 		unsigned int touched = 0;
 		unsigned int nr = 0;
@@ -429,7 +429,7 @@ static void jump_test(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
-		unsigned int budget = AMPLE;
+		unsigned int budget = UNLIMITED;
 		unsigned int nr = 0;
 		u64 now = start;
 
@@ -659,7 +659,7 @@ static void setback_test(struct kunit *test)
 				KUNIT_EXPECT_TRUE(test, add_at(w, &after[j], early + delays[j]));
 
 			for (j = 0; j < 2 * nr; j++) {
-				struct wheel_node *node = turn(test, w, &now, AMPLE);
+				struct wheel_node *node = turn(test, w, &now, UNLIMITED);
 				struct timer *timer;
 
 				KUNIT_ASSERT_NOT_NULL(test, node);
@@ -744,7 +744,7 @@ static void fetch_test(struct kunit *test)
 	struct wheel *w = twheel_kunit_make(test, shape, 0);
 	struct timer *timers = make_timers(test, FETCHED);
 	u64 now = tick_start(w, VISITED_TICK);
-	unsigned int budget = AMPLE, i;
+	unsigned int budget = UNLIMITED, i;
 
 	w->fetch = note_fetch;
 	for (i = 0; i < FETCHED; i++)
@@ -771,7 +771,7 @@ static void fetch_test(struct kunit *test)
 	for (i = 0; i < row->nr; i++) {
 		struct wheel_node *node;
 
-		budget = AMPLE;
+		budget = UNLIMITED;
 		fetch_step = i + 1;
 		node = wheel_expire(w, now, &budget);
 		KUNIT_ASSERT_NOT_NULL(test, node);

@@ -49,7 +49,7 @@ static u64 exchange_after_step(u64 *word, u64 from, u64 to)
 #define SHIFT	20
 #define TICK	BIT_ULL(SHIFT)
 #define START	(1000 * TICK)
-#define AMPLE	U32_MAX
+#define UNLIMITED	U32_MAX
 
 /* A wheel like an open file has it */
 
@@ -280,7 +280,7 @@ static void look_act(struct kunit *test, struct look_test *lt, const struct look
 	bool disarms = row->flags & TWHEEL_DISARMED;
 
 	if (!row->rearm) {
-		timers_turn(lt->timers, lt->now, AMPLE);
+		timers_turn(lt->timers, lt->now, UNLIMITED);
 		return;
 	}
 	lt->taken += !!row->word;
@@ -374,7 +374,7 @@ static void look_begin_ready(struct kunit *test, struct look_test *lt, unsigned 
 {
 	look_begin(test, lt, n, row);
 	at_word = NULL;
-	timers_turn(lt->timers, lt->now, AMPLE);
+	timers_turn(lt->timers, lt->now, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, (unsigned int)TIMER_READY);
 	at_word = user_moves;
 	user_moves(lt->slot);
@@ -461,7 +461,7 @@ static void event_is_final(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 1, timers_list(lt->timers, &cursor, &listed, 1, 1));
 		KUNIT_EXPECT_EQ(test, listed.state, TWHEEL_EXPIRED);
 		reconcile(lt->timers, lt->e, lt->slot, lt->now);
-		timers_turn(lt->timers, lt->now + 10 * TICK, AMPLE);
+		timers_turn(lt->timers, lt->now + 10 * TICK, UNLIMITED);
 		KUNIT_EXPECT_EQ(test, lt->timers->stats.withdrawn, 0ULL);
 		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, lt->now));
 		KUNIT_EXPECT_EQ(test, event.deadline_ns, START - 1);
@@ -529,7 +529,7 @@ static void read_counts_anew(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		look_begin(test, lt, 0, &row);
 		at_word = NULL;
-		timers_turn(lt->timers, lt->now, AMPLE);
+		timers_turn(lt->timers, lt->now, UNLIMITED);
 		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, until[0]));
 		KUNIT_EXPECT_EQ(test, event.expirations, 5ULL);
 		KUNIT_EXPECT_EQ(test, xchg(&lt->slot->deadline_ns, 0), left);
@@ -640,7 +640,7 @@ static u64 marks_turn(struct word_wheel *w, u64 now, unsigned int budget)
 static void marks_kick(struct word_wheel *w, u64 now)
 {
 	timers_begin_kick(&w->timers);
-	timers_turn(&w->timers, now, AMPLE);
+	timers_turn(&w->timers, now, UNLIMITED);
 	w->timers.kicks--;
 }
 
@@ -744,7 +744,7 @@ static u64 turn_until_ready(struct word_wheel *w, u64 next, u32 slot)
 		if (next == WHEEL_NEVER)
 			return WHEEL_NEVER;
 		now = max(now, next);
-		next = marks_turn(w, now, AMPLE);
+		next = marks_turn(w, now, UNLIMITED);
 	}
 	return store_timer(w->timers.store, slot)->expired_ns;
 }
@@ -774,7 +774,7 @@ static void mark_interleaved(struct kunit *test, struct mark_test *mt, const str
 	user_marks(mt, BEFORE);
 	at_word = marks_at_word;
 	at_next = marks_at_next;
-	next = marks_turn(w, START, AMPLE);
+	next = marks_turn(w, START, UNLIMITED);
 	at_word = NULL;
 	at_next = NULL;
 	user_marks(mt, AFTER);
@@ -829,19 +829,19 @@ static void mark_reads_again(struct kunit *test)
 
 	/* The kernel looks before that deadline, so the user needs no KICK. */
 	arm_and_mark(w, 3, START + 20 * TICK);
-	next = marks_turn(w, START, AMPLE);
+	next = marks_turn(w, START, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, next, START + 20 * TICK);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
 
 	/* With the new next_ns, the user sets a mark just before the summary is read again. */
 	current_mark = &mt;
 	at_next = mark_at_next_step;
-	next = marks_turn(w, START + TICK, AMPLE);
+	next = marks_turn(w, START + TICK, UNLIMITED);
 	KUNIT_EXPECT_FALSE(test, mt.kick);
 	KUNIT_EXPECT_EQ(test, next, START + 2 * TICK);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
 	at_next = NULL;
-	next = marks_turn(w, next, AMPLE);
+	next = marks_turn(w, next, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, next, START + 20 * TICK);
 	KUNIT_EXPECT_EQ(test, place_of(w, 7), (unsigned int)TIMER_QUEUED);
 	wheel_end(w);
@@ -859,15 +859,15 @@ static void next_is_published(struct kunit *test)
 
 	marks_begin(test, w, 20);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
-	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), WHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START, UNLIMITED), WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
 	/* An idle wheel must be kicked, but not one that turns sooner. */
 	KUNIT_EXPECT_TRUE(test, arm_and_mark(w, 1, START + 9 * TICK));
-	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), START + 9 * TICK);
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START, UNLIMITED), START + 9 * TICK);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, START + 9 * TICK);
 	KUNIT_EXPECT_TRUE(test, arm_and_mark(w, 2, START + 9 * TICK));
 	KUNIT_EXPECT_FALSE(test, arm_and_mark(w, 3, START + 9 * TICK + 1));
-	KUNIT_EXPECT_EQ(test, marks_turn(w, START + TICK, AMPLE), START + 9 * TICK);
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START + TICK, UNLIMITED), START + 9 * TICK);
 	/* A turn that is under way, or follows at once. */
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 0, START), 0ULL);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, 0ULL);
@@ -880,7 +880,7 @@ static void next_is_published(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, START + 3, START), START + 3);
 	/* The kernel does not trust the contents of the header. */
 	memset(marks_header(w), 0xff, sizeof(*marks_header(w)));
-	timers_turn(&w->timers, START, AMPLE);
+	timers_turn(&w->timers, START, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, place_of(w, 4), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, timers_next(&w->timers), START + 2 * TICK);
 	wheel_end(w);
@@ -897,14 +897,14 @@ static void mark_withdraws(struct kunit *test)
 
 	for (i = 0; i < 4; i++)
 		arm_and_mark(w, i, START + 1);
-	marks_turn(w, START, AMPLE);
-	marks_turn(w, now, AMPLE);
+	marks_turn(w, START, UNLIMITED);
+	marks_turn(w, now, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
 
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_TRUE(test, arm_and_mark(w, i, START + 9 * TICK));
 	/* A turn that finds their marks leaves the events. */
-	marks_turn(w, now, AMPLE);
+	marks_turn(w, now, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, WHEEL_NEVER, now), WHEEL_NEVER);
 	/* One of them is read, and a KICK withdraws the others. */
@@ -935,10 +935,10 @@ static void kick_goes_on(struct kunit *test)
 	u64 now = START + TICK;
 
 	arm_and_mark(w, last, START + 1);
-	marks_turn(w, START, AMPLE);
-	marks_turn(w, now, AMPLE);
+	marks_turn(w, START, UNLIMITED);
+	marks_turn(w, now, UNLIMITED);
 	arm_and_mark(w, last, START + 9 * TICK);
-	marks_turn(w, now, AMPLE);
+	marks_turn(w, now, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
 
 	/* Each of these budgets suffices for two of the three lines. */
@@ -1089,7 +1089,7 @@ static void mark_leaves_room(struct kunit *test)
 
 	for (i = 0; i < 200; i++)
 		arm_and_mark(w, i, START + 1);
-	while (timers_turn(&w->timers, START, AMPLE), timers_next(&w->timers) <= START)
+	while (timers_turn(&w->timers, START, UNLIMITED), timers_next(&w->timers) <= START)
 		;
 	for (i = 200; i < SLOTS; i++)
 		arm_and_mark(w, i, START + 5000 * TICK);
@@ -1117,7 +1117,7 @@ static void mark_of_nobody(struct kunit *test)
 	set_bit(3, summary_map(w));
 	set_bit(63, summary_map(w));
 	set_bit(STORE_MAX / STORE_LINE - 1, summary_map(w));
-	next = marks_turn(w, START, AMPLE);
+	next = marks_turn(w, START, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, armed_of(w), 0ULL);
 	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
@@ -1135,7 +1135,7 @@ static void mark_of_nobody(struct kunit *test)
 
 		do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
 	}
-	next = marks_turn(w, START, AMPLE);
+	next = marks_turn(w, START, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
 	KUNIT_EXPECT_FALSE(test, test_bit(1, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
@@ -1152,7 +1152,7 @@ static void mark_without_page(struct kunit *test)
 	do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
 	marks_map(test, w, WHEEL_NEVER);
 	bitmap_fill(summary_map(w), 128);
-	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), WHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START, UNLIMITED), WHEEL_NEVER);
 	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
 	wheel_end(w);
@@ -1186,7 +1186,7 @@ static void mark_again(struct kunit *test)
 		u64 now = next;
 
 		restless_looks = 0;
-		next = marks_turn(w, now, AMPLE);
+		next = marks_turn(w, now, UNLIMITED);
 		/* One look per turn, and then the wheel rests until the next tick. */
 		KUNIT_EXPECT_LE(test, restless_looks, 200U * 2 * (WORD_LOOKS + 1));
 		KUNIT_EXPECT_GE(test, restless_looks, 200U);
@@ -1226,7 +1226,7 @@ static u64 contended_turn(struct kunit *test, struct word_wheel *w, u64 *word,
 	left_alone = alone;
 	contentions = 0;
 	at_exchange = contend;
-	next = marks_turn(w, now, AMPLE);
+	next = marks_turn(w, now, UNLIMITED);
 	at_exchange = NULL;
 	KUNIT_EXPECT_EQ(test, contentions, EXCHANGES);
 	return next;
@@ -1247,14 +1247,14 @@ static void mark_contended(struct kunit *test)
 		arm_and_mark(w, i, START + 9 * TICK);
 		KUNIT_EXPECT_EQ(test, contended_turn(test, w, words[i], 0, START), 0ULL);
 		KUNIT_EXPECT_EQ(test, place_of(w, i), (unsigned int)TIMER_IDLE);
-		KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), START + 9 * TICK);
+		KUNIT_EXPECT_EQ(test, marks_turn(w, START, UNLIMITED), START + 9 * TICK);
 		KUNIT_EXPECT_EQ(test, place_of(w, i), (unsigned int)TIMER_QUEUED);
 	}
 
 	/* A turn that cannot keep one mark sets all in its place. */
 	arm_and_mark(w, 2, START + 1);
-	marks_turn(w, START, AMPLE);
-	marks_turn(w, now, AMPLE);
+	marks_turn(w, START, UNLIMITED);
+	marks_turn(w, now, UNLIMITED);
 	arm_and_mark(w, 2, START + 9 * TICK);
 	contended_turn(test, w, words[1], 1, now);
 	KUNIT_EXPECT_EQ(test, *words[1], U64_MAX);

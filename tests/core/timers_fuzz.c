@@ -26,7 +26,7 @@
 #include "twheel_apply.h"
 #include "twheel_timers.h"
 
-#define AMPLE	(~0U)
+#define UNLIMITED	(~0U)
 /* The maximum number of events in a read. */
 #define EVENTS		16U
 /* The end of the kernel's clocks. */
@@ -558,7 +558,7 @@ static void turn(struct run *r, unsigned int budget, bool kick)
 			continue;
 		/* A timer that was looked at in passing may wait for the next tick. */
 		u->prompt = false;
-		if (budget == AMPLE && !r->t.slot)
+		if (budget == UNLIMITED && !r->t.slot)
 			u->lax = false;
 	}
 	timers_turn(&r->t, r->now, budget);
@@ -567,7 +567,7 @@ static void turn(struct run *r, unsigned int budget, bool kick)
 	next = timers_next(&r->t);
 	r->programmed = timers_publish_next(&r->t, next <= r->now ? 0 : next, r->now);
 	r->scribbled = false;
-	if (budget == AMPLE)
+	if (budget == UNLIMITED)
 		FUZZ_CHECK(next, >, r->now);
 	if (header_of(r))
 		FUZZ_CHECK(header_of(r)->next_ns, ==, r->programmed);
@@ -596,7 +596,7 @@ static bool kick(struct run *r, struct user_timer *u)
 	bool behind;
 
 	if (kind & 0x10)
-		turn(r, AMPLE, true);
+		turn(r, UNLIMITED, true);
 	if (!(kind & 7)) {
 		u32 slot = feed_below(r->f, 65536) << (kind >> 4);
 		struct user_timer *other = slot < store_of(r)->max ? r->of_slot[slot] : NULL;
@@ -668,7 +668,7 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 	if (lazy)
 		return;
 	if (kind & 1) {
-		turn(r, AMPLE, true);
+		turn(r, UNLIMITED, true);
 		FUZZ_CHECK(is_stale(u), ==, false);
 		FUZZ_CHECK(u->lax, ==, false);
 		if (is_armed(u))
@@ -715,7 +715,7 @@ static void do_advance(struct run *r)
 	}
 	r->now = min(now, NOW_MAX);
 	/* A budget of 0 is allowed too. */
-	run(r, kind & 0x30 ? AMPLE : (kind >> 6) * 7);
+	run(r, kind & 0x30 ? UNLIMITED : (kind >> 6) * 7);
 }
 
 static void do_set_back(struct run *r)
@@ -1000,7 +1000,7 @@ static void operate(struct run *r)
 		do_list(r);
 		break;
 	case 30:
-		turn(r, AMPLE, true);
+		turn(r, UNLIMITED, true);
 		break;
 	case 31:
 		if (op >> 5 == 0)
