@@ -4,9 +4,9 @@
  *
  * The connections form groups. In each STEP, the next group sends its heartbeats, in an order that
  * is unrelated to the order in memory. A few of each group fall silent, one in each round. Exactly
- * these must be dropped within the time of the run, and none too early. Time may be compressed: then
- * the heartbeat interval, the timeout, the slack and the tick of the wheel are all divided by the
- * same factor, so that the work per heartbeat stays the same.
+ * these must be dropped within the time of the run, and none too early. Time may be compressed:
+ * then the heartbeat interval, the timeout, the slack and the tick of the wheel are all divided by
+ * the same factor, so that the work per heartbeat stays the same.
  */
 #include <stdlib.h>
 #include <string.h>

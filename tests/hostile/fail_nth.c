@@ -678,7 +678,7 @@ static bool fdinfo_right(struct scene *s, int ret, const struct snapshot *before
 }
 
 static bool action_right(const struct action *d, struct scene *s, int ret,
-		       const struct snapshot *before, const struct snapshot *after)
+			 const struct snapshot *before, const struct snapshot *after)
 {
 	return d->right ? d->right(s, ret, before, after) : !ret && same(before, after);
 }
@@ -812,34 +812,33 @@ FIXTURE_SETUP(fail_nth)
 
 NO_TEARDOWN(fail_nth)
 
-#define ACTION(name, ...)	VARIANT(fail_nth, name, .action = { #name, __VA_ARGS__ })
+#define CALL(name, ...)	VARIANT(fail_nth, name, .action = { #name, __VA_ARGS__ })
 
-ACTION(open, 6, fresh_of_another, do_open);
-ACTION(setup, 6, fresh, do_setup, setup_right, setup_right, .more = 1);
-ACTION(setup_used, 2, full, do_setup_used);
-ACTION(info, 2, full, do_info);
-ACTION(stats, 2, full, do_stats);
-ACTION(register, 9, fresh, do_register, register_right, forgotten, .answers = 1);
-ACTION(register_more, 4, full, do_register, register_right, forgotten, .answers = 1);
-ACTION(rearm, 4, full, do_rearm, rearm_right, rearm_right, .answers = 1);
-ACTION(cancel, 4, full, do_cancel, cancel_right, cancel_right, .answers = 1);
-ACTION(get, 4, full, do_get, .answers = 1);
-ACTION(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten, .answers = 3);
-ACTION(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right, .answers = 3);
-ACTION(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right,
-       .answers = 3);
-ACTION(batch_get, 14, full, do_batch_get, batch_get_right, .answers = 3);
-ACTION(list, 8, full, do_list, list_right);
-ACTION(kick, 6, full, do_kick, kick_right);
-ACTION(mmap, 3, fresh, do_mmap);
-ACTION(touch_marks, 2, fresh_map, do_touch_marks, touch_right);
-ACTION(touch_slots, 2, fresh_map, do_touch_slots, touch_right);
-ACTION(touch, 2, fresh_map, do_touch, touch_right);
-ACTION(read, 4, all_unread, do_read, read_right);
-ACTION(readv, 8, all_unread, do_readv, read_right);
-ACTION(poll, 2, full, do_poll, poll_right);
-ACTION(epoll, 5, full, do_epoll, epoll_right);
-ACTION(fdinfo, 8, full, do_fdinfo, fdinfo_right);
+CALL(open, 6, fresh_of_another, do_open);
+CALL(setup, 6, fresh, do_setup, setup_right, setup_right, .more = 1);
+CALL(setup_used, 2, full, do_setup_used);
+CALL(info, 2, full, do_info);
+CALL(stats, 2, full, do_stats);
+CALL(register, 9, fresh, do_register, register_right, forgotten, .answers = 1);
+CALL(register_more, 4, full, do_register, register_right, forgotten, .answers = 1);
+CALL(rearm, 4, full, do_rearm, rearm_right, rearm_right, .answers = 1);
+CALL(cancel, 4, full, do_cancel, cancel_right, cancel_right, .answers = 1);
+CALL(get, 4, full, do_get, .answers = 1);
+CALL(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten, .answers = 3);
+CALL(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right, .answers = 3);
+CALL(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right, .answers = 3);
+CALL(batch_get, 14, full, do_batch_get, batch_get_right, .answers = 3);
+CALL(list, 8, full, do_list, list_right);
+CALL(kick, 6, full, do_kick, kick_right);
+CALL(mmap, 3, fresh, do_mmap);
+CALL(touch_marks, 2, fresh_map, do_touch_marks, touch_right);
+CALL(touch_slots, 2, fresh_map, do_touch_slots, touch_right);
+CALL(touch, 2, fresh_map, do_touch, touch_right);
+CALL(read, 4, all_unread, do_read, read_right);
+CALL(readv, 8, all_unread, do_readv, read_right);
+CALL(poll, 2, full, do_poll, poll_right);
+CALL(epoll, 5, full, do_epoll, epoll_right);
+CALL(fdinfo, 8, full, do_fdinfo, fdinfo_right);
 
 /* G10: Whichever point fails, the errno is right, nothing has changed, and then the call works. */
 TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)

@@ -256,7 +256,8 @@ static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head
 		if (n++ == BUCKET_LOOKS || !*looks)
 			return since;
 		--*looks;
-		first = min(first, effective_deadline(t, container_of(link, struct timer, node.link)));
+		first = min(first,
+			    effective_deadline(t, container_of(link, struct timer, node.link)));
 	}
 	return first;
 }
