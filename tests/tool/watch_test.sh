@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # twheelctl watch as its manual page describes it: a command that falls silent is killed,
-# wherever it hangs, and one that shows signs of life is not. Prints TAP. Runs as root, with
+# wherever it hangs, and one that sends heartbeats is not. Prints TAP. Runs as root, with
 # the kernel wheel if there is one. Cgroups are frozen only in the machine of vm/run.sh, which
 # has /twheel.ko.
 #
@@ -88,7 +88,7 @@ test_silence() {
 	error_has 'watched \(pid [0-9]+\) sent no message for [0-9.]+m?s: sending SIGABRT$' \
 		"silent: explains the error"
 	error_lacks SIGKILL "silent: SIGABRT is enough"
-	watches 124 "silent after signs of life" --timeout=300ms -- \
+	watches 124 "silent after heartbeats" --timeout=300ms -- \
 		"$watched" READY=1 ping:600 sleep:30000
 	watches 124 "stopped" --timeout=200ms -- "$watched" READY=1 stop
 	error_lacks SIGKILL "stopped: continues and handles SIGABRT"
@@ -141,7 +141,7 @@ test_protocol() {
 		"$watched" READY=1 WATCHDOG_USEC=20000000 sleep:500
 	watches 0 "WATCHDOG_USEC=0: no timeout any more" --timeout=200ms -- \
 		"$watched" READY=1 WATCHDOG_USEC=0 sleep:500
-	watches 124 "what is not understood is no sign of life" --timeout=300ms -- \
+	watches 124 "what is not understood is no heartbeat" --timeout=300ms -- \
 		"$watched" READY=1 sleep:200 STATUS=well WATCHDOG=0 READY=0 sleep:50000
 	watches 124 "--pretimeout" --timeout=400ms --pretimeout=300ms -- "$watched" sleep:50000
 	error_has '^twheelctl: watch: .*watched \(pid [0-9]+\) has sent no message for .*: SIGABRT follows in 300ms$' \
@@ -206,7 +206,7 @@ test_strangers() {
 		[ "$(grep -c 'ignored a message .*, uid [0-9]*$' "$dir/err")" -eq 3 ]
 }
 
-# A command may change its user, and have a process of that user send its signs of life.
+# A command may change its user, and have a process of that user send its heartbeats.
 test_other_user() {
 	watches 0 "messages of the user that the command has switched to" \
 		--timeout=1s --start=20s -- \

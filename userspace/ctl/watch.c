@@ -2,7 +2,7 @@
 /*
  * twheelctl watch: runs a command, and kills it when it falls silent.
  *
- * The command speaks the protocol of sd_notify(3), and each sign of life moves one timer of the
+ * The command speaks the protocol of sd_notify(3), and each heartbeat moves one timer of the
  * wheel. When that timer expires, the command gets SIGABRT, and after the grace period SIGKILL.
  *
  *   START --READY=1, WATCHDOG=1--> RUNNING --STOPPING=1--> STOPPING
@@ -542,7 +542,7 @@ static void start_command(struct watch *s, char **argv)
 }
 
 /*
- * Reads messages before events, so that a sign of life that arrived in time withdraws the event,
+ * Reads messages before events, so that a heartbeat that arrived in time withdraws the event,
  * even if this process is late.
  */
 static void turn(struct watch *s)

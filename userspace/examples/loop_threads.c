@@ -96,7 +96,7 @@ static void close_conn(struct loop *l, struct conn *c)
 	l->open--;
 }
 
-/* Returns true if this is a sign of life. */
+/* Returns true if this is a heartbeat. */
 static bool hear(struct loop *l, struct conn *c)
 {
 	char bytes[64];

@@ -73,7 +73,7 @@ void keepalive__remove_all(void)
 	wheel = NULL;
 }
 
-/* A sign of life. */
+/* A heartbeat. */
 int keepalive__update(struct mosquitto *context)
 {
 	context->last_msg_in = db.now_s;

@@ -5,7 +5,7 @@
  *   silent_clients mosquitto|nginx CLIENTS PROGRAM [tell]
  *
  * Writes a configuration into the current directory, starts the program with it, and talks to it
- * over a Unix socket. Each client notes the time before it gives a sign of life. The server sees
+ * over a Unix socket. Each client notes the time before it sends a heartbeat. The server sees
  * the sign later, so a kick is early if it comes before that time plus the server's timeout, no
  * matter how slow either of them is. Prints TAP; with "tell", which is for a server that still has
  * its own timers, only how late its kicks are.
@@ -43,7 +43,7 @@ struct bytes {
  * struct kind - what a client does
  * @name: what it is called
  * @limit_ms: the server's timeout; 0: it should never kick this client
- * @every_ms: between two signs of life
+ * @every_ms: between two heartbeats
  * @signs: how many there are before the client falls silent; 0: it never does
  * @percent: how many clients do this
  * @first: the first sign, which follows the connection
@@ -248,7 +248,7 @@ static void give_sign(struct client *c)
 static void connect_client(struct client *c)
 {
 	const struct sockaddr_un addr = { .sun_family = AF_UNIX, .sun_path = "server.sock" };
-	/* One that reads as a sign of life must not read otherwise. */
+	/* One that reads as a heartbeat must not read otherwise. */
 	bool reads = c->kind->later.size || c->kind->answer.size || c->kind->signs == 1;
 	struct epoll_event ev = {
 		.events = EPOLLRDHUP | (reads ? EPOLLIN : 0),

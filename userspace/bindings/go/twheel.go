@@ -6,11 +6,11 @@
 //	wheel, err := twheel.Open(nil)
 //	timeout := wheel.AfterFunc(30*time.Second, func() { conn.Close() })
 //	...
-//	timeout.Reset(30 * time.Second) // a sign of life
+//	timeout.Reset(30 * time.Second) // a heartbeat
 //	...
 //	timeout.Stop()
 //
-// Reset of an armed timer is one atomic exchange, and starting and stopping timers takes one
+// Reset of an armed timer is one atomic operation, and starting and stopping timers takes one
 // system call for 64 of them. One goroutine waits for all timers, in the poller of the runtime. A
 // timer never expires early, and at most one tick late, which is 0.5 ms by default.
 //
@@ -185,8 +185,9 @@ func (w *Wheel) Tick(d time.Duration) <-chan time.Time {
 }
 
 // ResetMany resets several timers of the wheel, as a loop does at the end of a turn, and wakes the
-// kernel at most once. It returns how many of the calls to Reset would have returned true. If a
-// timer is uninitialized or belongs to another wheel, it panics before it resets any of them.
+// kernel at most once. It returns the number of timers that were active, for which Reset would
+// return true. If a timer is uninitialized or belongs to another wheel, it panics before it resets
+// any of them.
 func (w *Wheel) ResetMany(timers []*Timer, d time.Duration) int {
 	for _, t := range timers {
 		t.check("ResetMany")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Each timer is a GSource. One is moved by signs of life, one is silent, and one is destroyed. */
+/* Each timer is a GSource. One is moved by heartbeats, one is silent, and one is destroyed. */
 #include "glib-source.h"
 
 enum { IDLE = 60000, PING = 20000 /* us */, SIGNS = 5 };

@@ -27,7 +27,7 @@ int main()
 	for (auto name : { "talker", "sleeper" })
 		clients.push_back({ name, tw::timer(wheel, patience, left++) });
 	while (left == 2) {
-		/* A sign of life: one exchange, without a system call. */
+		/* A heartbeat: no system call. */
 		clients[0].timer.set(patience);
 		wheel.wait(patience / 10);
 		wheel.read([&](const tw::event &e) {

@@ -8,7 +8,7 @@ from twheel.aio import Timeouts
 
 
 async def main(port: int = 7700, silence: float = 30) -> None:
-    """Serves until it is ended. Each line from a client is a sign of life."""
+    """Serves until it is ended. Each line from a client is a heartbeat."""
     timeouts = Timeouts()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

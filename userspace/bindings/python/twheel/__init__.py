@@ -5,7 +5,7 @@
 
     with twheel.Wheel() as wheel:
         timer = wheel.add(5, "data")
-        timer.set(5)                    # a sign of life
+        timer.set(5)                    # a heartbeat
         while wheel.wait():
             for event in wheel.read():
                 print(event.timer.data)

@@ -3,7 +3,7 @@
 
     timeouts = twheel.aio.Timeouts()
     handle = timeouts.call_later(30, connection.close)
-    handle.restart()                    # a sign of life
+    handle.restart()                    # a heartbeat
     async with timeouts.timeout(5):
         await something()
 
