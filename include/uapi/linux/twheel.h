@@ -329,10 +329,12 @@ struct twheel_table {
  * unread event.
  *
  * If your exchange for 0 has returned a deadline, you may replace the 0 by %TWHEEL_PARKED, unless
- * the timer is periodic and may have an unread event of an earlier period. You may also replace the
- * deadline by %TWHEEL_PARKED in a single step. In both cases, use compare-and-exchange, because
- * another thread may arm the timer, or the kernel may expire it, at the same time. If the table
- * lacks %TWHEEL_FEATURE_PARKED, the kernel takes this word for a deadline.
+ * the timer may have an unread event. It may have one if it was armed while that event was unread,
+ * or if it is periodic and the event is of an earlier period. Under the same condition, you may
+ * also replace the deadline by %TWHEEL_PARKED in a single step. In both cases, use
+ * compare-and-exchange, because another thread may arm the timer, or the kernel may expire it, at
+ * the same time. If the table lacks %TWHEEL_FEATURE_PARKED, the kernel takes this word for a
+ * deadline.
  *
  * As a deadline for REGISTER or REARM, this value means never.
  */
