@@ -3,9 +3,10 @@
  * libtwheel: timers that are moved much more often than they expire.
  *
  * A wheel holds timers, and adds a single descriptor to the loop that your program already
- * has. The library neither starts a thread nor brings a loop of its own. To move or disarm an
- * armed timer takes one atomic operation and no lock. A system call is only needed if the new
- * deadline comes before everything else that the wheel is waiting for.
+ * has. The library neither starts a thread nor brings a loop of its own. To move an armed timer to
+ * a later time, or to disarm it, normally takes one atomic operation and no lock. A move to an
+ * earlier time takes up to two more, and a system call only if the new deadline comes before
+ * everything else that the wheel is waiting for.
  *
  *	struct twheel *wheel;
  *	struct twheel_event event;
@@ -383,8 +384,10 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * @id: a timer of twheel_add(), or of REGISTER with %TWHEEL_KEEP
  * @deadline: when it expires
  *
- * If the timer is armed, or was disarmed by twheel_clear(), this is one atomic operation. After
- * an expiration, the function takes a lock, because the event may be on its way to a reader,
+ * If the timer is armed, or was disarmed by twheel_clear(), this takes no lock, and a move to a
+ * later time is normally one atomic operation. If the wheel would not look at the new deadline in
+ * time, the function also marks the timer, and it kicks the wheel if even the next turn would come
+ * too late. After an expiration, it takes a lock, because the event may be on its way to a reader,
  * and a thread in twheel_read() may hold that lock for the length of one read.
  *
  * Without %TWHEEL_OPEN_CHECKED, the id is checked only after an expiration. If the id is stale, and
@@ -405,7 +408,7 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  *
  * Use this for a timeout that you will need again: for example, a server clears the timeout of
  * a connection while it works on a request. If the timer is armed, this is one atomic operation,
- * and so is the next twheel_set().
+ * and the next twheel_set() takes no lock either.
  *
  * A periodic timer that is armed may also have an unread event of earlier periods, and only a
  * system call can withdraw that. So the function makes a system call for timers of REGISTER, and
