@@ -29,9 +29,10 @@
  *   EBUSY   SETUP after the first timer or mapping
  *   EACCES  mmap() or mprotect() needs a mode that the descriptor does not have, or
  *           mprotect() asks for an executable mapping
- *   EOPNOTSUPP  mmap() on a machine where another CPU can prolong an atomic exchange
- *   EPERM   the tick is below min_tick_ns, without CAP_SYS_RESOURCE; or mmap() asks for an
- *           executable mapping
+ *   EOPNOTSUPP  mmap() on a processor where an atomic exchange is a loop, which another CPU could
+ *           keep busy forever
+ *   EPERM   SETUP asks for a tick below min_tick_ns, without CAP_SYS_RESOURCE; or mmap() asks for
+ *           an executable mapping
  *   ENOSPC  the wheel already holds max_timers timers; or the user who opened it has reached
  *           max_wheels_per_user or max_bytes_per_user
  *   ENOMEM  there is no memory, or the memory cgroup has reached its limit
