@@ -31,8 +31,8 @@
  *   twheel_clear()	disarms it, but you keep the id
  *   twheel_del()	disarms it and gives the id back
  *
- * If a loop adds, moves or deletes many timers in one turn, twheel_add_many(), twheel_set_many()
- * and twheel_del_many() cost less.
+ * If your loop adds, moves or deletes many timers in one iteration, twheel_add_many(),
+ * twheel_set_many() and twheel_del_many() cost less.
  *
  * You own a timer from add to del, whether it expires or not, and each of these functions
  * takes effect before it returns.
@@ -172,8 +172,8 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  * @fd: a descriptor of /dev/twheel that was inherited or passed over a socket. On success
  *	it belongs to the wheel
  *
- * All processes that hold the descriptor share the timers that were made with REGISTER: one
- * of them can set an id that another has registered, and each event goes to one reader. Timers
+ * All processes that hold the descriptor share the timers that were made with REGISTER: each of
+ * them can move a timer that another has registered, and each event goes to one reader. Timers
  * of twheel_add(), however, are not shared, so the process that adds them must be the only
  * reader.
  *
@@ -216,8 +216,8 @@ void twheel_close(struct twheel *wheel);
  * twheel_fd() - the descriptor to wait for
  * @wheel: the wheel
  *
- * Pass it to poll, epoll or your event loop. When it becomes readable, call twheel_read(),
- * which may also find nothing, but do not read or close the descriptor yourself.
+ * Pass it to poll, epoll or your event loop, and call twheel_read() when it becomes readable. That
+ * call may also find nothing. Do not read or close the descriptor yourself.
  *
  * Return: the descriptor, which is never below 3.
  */
@@ -315,9 +315,9 @@ int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
  *	wheels with the same backend would become one time series
  * @file: where to write
  *
- * The text is in the format of version 0.0.4, and twheelctl-ps(1) lists the names. Prometheus
- * allows the # lines of a metric only once per page. So if you publish several wheels on one
- * page, write each to a buffer and strip the # lines from all but the first.
+ * This writes the text format of Prometheus, version 0.0.4. The names of the metrics are in
+ * twheelctl-ps(1). Prometheus allows the # lines of a metric only once per page. So if you publish
+ * several wheels on one page, write each to a buffer and strip the # lines from all but the first.
  *
  * Return: 0; -EIO: @file has an error; -ECHILD.
  */
@@ -366,7 +366,7 @@ const char *twheel_version(void);
 /**
  * twheel_add() - make a timer and arm it
  * @wheel: the wheel
- * @deadline: when it expires; if this is ~0, it does not until twheel_set() moves it
+ * @deadline: when it expires; ~0 means never, unless twheel_set() moves the timer
  * @user_data: is returned in its events
  * @id: out: the id, for the functions below; must not be NULL
  *
@@ -410,12 +410,11 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * a connection while it works on a request. If the timer is armed, this is one atomic operation,
  * and the next twheel_set() takes no lock either.
  *
- * A periodic timer that is armed may also have an unread event of earlier periods, and only a
- * system call can withdraw that. So the function makes a system call for timers of REGISTER, and
- * for those that REARM gave a period or a slack. It omits the call as long as this process has made
- * no timer of the wheel periodic, unless the wheel came from twheel_open_fd(). Therefore, if you
- * share a wheel that you opened, and another process makes a timer periodic, the event of earlier
- * periods may still be read.
+ * A periodic timer that is armed may also have an unread event of earlier periods, which only a
+ * system call can withdraw. The function makes this call for timers of REGISTER, and for those to
+ * which REARM gave a period or a slack. On a wheel of twheel_open(), it omits the call until
+ * this process makes a timer periodic. Therefore, if you share such a wheel, and another process
+ * makes a timer periodic, the event of earlier periods may still be read.
  *
  * On a module of version 0.2, the twheel_set() that follows a twheel_clear() takes a lock.
  *
@@ -463,8 +462,8 @@ int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);
  * @n: how many, at most %INT_MAX
  * @deadline: when they expire
  *
- * Let a loop call this once at the end of a turn, to move the timers of all connections that
- * were ready. It has the effect of a twheel_set() for each timer, but it fetches the next
+ * Call this once at the end of each iteration of your loop, to move the timers of all connections
+ * that were ready. It has the effect of a twheel_set() for each timer, but it fetches the next
  * timers from memory while it works, and kicks the wheel at most once. If the timers are in no
  * cache, a move therefore costs a third of what it costs one by one.
  *
@@ -533,7 +532,7 @@ int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
  * for twheel_fd() wakes up. If another process reads the same wheel, it may consume the
  * wake-up.
  *
- * Return: 0; -ENOSPC or -ENOMEM: the library needs a timer for this, but could not create it yet,
+ * Return: 0; -ENOSPC or -ENOMEM: the library could not create the timer that it needs for this,
  * because the wheel or the memory is full; -ECHILD.
  */
 int twheel_wake(struct twheel *wheel);

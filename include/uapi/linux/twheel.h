@@ -6,8 +6,8 @@
  * reports that some have expired, and read() returns each expiration as a whole
  * &struct twheel_event. 32-bit and 64-bit programs see the same layout.
  *
- * Times are nanoseconds on the clock of the wheel, as the time namespace of the process
- * that opened the wheel shows that clock.
+ * Times are nanoseconds on the clock of the wheel. Time namespaces can shift the monotonic clock
+ * and boot time, so the wheel uses the namespace of the process that opened it.
  *
  * To map the deadline table, call mmap() with MAP_SHARED, offset 0 and the length that
  * &struct twheel_info.table_bytes contains. The table consists of a &struct twheel_table, and a
@@ -56,8 +56,8 @@
 /**
  * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
  * @tick_ns: the resolution that you want. The tick becomes the largest power of two that is
- *	not above it. The default is 1 ms, for which the tick is 2^19 ns, or min_tick_ns if that
- *	is longer.
+ *	not above it. The default is 1 ms or min_tick_ns, whichever is longer; 1 ms makes a tick of
+ *	2^19 ns.
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI. For CLOCK_REALTIME
  *	leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: maximum number of timers that exist at a time.

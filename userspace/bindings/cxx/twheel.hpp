@@ -392,8 +392,9 @@ public:
 	std::uint64_t id() const noexcept { return id_; }
 
 	/*
-	 * These return true if the timer was armed or its event was unread. In this case no event
-	 * of the old deadline will be read. On a timer that does not exist, they fail with ENOENT.
+	 * set(), clear() and del() return true if the timer was armed or its event was unread. In
+	 * this case no event of the old deadline will be read. If this object has no timer, they
+	 * fail with ENOENT.
 	 */
 	bool set(time_point deadline, std::error_code &ec) noexcept
 	{
