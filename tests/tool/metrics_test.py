@@ -250,13 +250,16 @@ def thread():
     t.start()
     while not number:
         pass
+    want = f"twheelctl: {number[0]} is a thread of process {os.getpid()}: use --pid={os.getpid()}\n"
     try:
-        p = subprocess.run([CTL, "list", f"--pid={number[0]}"], capture_output=True, check=False)
+        for verb in ("list", "ps", "top", "hist"):
+            for target in (number[0], f"{number[0]}:0"):
+                p = subprocess.run([CTL, verb, f"--pid={target}"], capture_output=True,
+                                   check=False, timeout=60)
+                equal((p.returncode, p.stderr.decode()), (5, want), (verb, target))
     finally:
         done.set()
         t.join()
-    want = f"twheelctl: {number[0]} is a thread of process {os.getpid()}: use --pid={os.getpid()}\n"
-    equal((p.returncode, p.stderr.decode()), (5, want))
 
 
 @test("a descriptor on a file system that does not answer blocks nothing")

@@ -262,7 +262,30 @@ static bool is_hidden(int pid)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return access(path, F_OK) && (!kill(pid, 0) || errno == EPERM);
+	return !access("/proc/self", F_OK) && access(path, F_OK) &&
+	       (!kill(pid, 0) || errno == EPERM);
+}
+
+/*
+ * Exits if @pid is the number of a thread, as htop and "ps -L" show it. A wheel is named by its
+ * process, because pidfd_open() refuses a thread.
+ */
+static void refuse_thread(int pid)
+{
+	char path[64], line[128];
+	int process = pid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %d", &process) == 1)
+			break;
+	if (f)
+		fclose(f);
+	if (process != pid)
+		die(STATUS_NO_TIMER, "%d is a thread of process %d: use --pid=%d", pid, process,
+		    process);
 }
 
 /**
@@ -282,6 +305,7 @@ void find_others(struct others *o, const struct target *target)
 	need_proc();
 	*o = (struct others){ };
 	if (target->pid) {
+		refuse_thread(target->pid);
 		look_at(o, target->pid, target->fd);
 		return;
 	}
@@ -456,26 +480,6 @@ static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
 	exit(STATUS_NO_PERMISSION);
 }
 
-/* Exits if @pid is the number of a thread, as htop and "ps -L" show it. Keeps errno. */
-static void refuse_thread(int pid, int err)
-{
-	char path[64], line[128];
-	int process = pid;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Tgid: %d", &process) == 1)
-			break;
-	if (f)
-		fclose(f);
-	if (process != pid)
-		die(STATUS_NO_TIMER, "%d is a thread of process %d: use --pid=%d", pid, process,
-		    process);
-	errno = err;
-}
-
 /**
  * open_other() - look at the wheel of another process, or explain why that fails and exit
  * @w: the wheel
@@ -487,16 +491,20 @@ void open_other(struct wheel *w, const struct verb *verb, const struct conf *con
 		const struct target *target)
 {
 	static const struct twheel_options none;
-	int theirs, ours, ret;
+	static const struct others nothing;
+	int theirs, ours, ret, err;
 
 	if (conf->names_device || memcmp(&conf->shape, &none, sizeof(none)))
 		usage_error(verb, "--pid shows an existing wheel, which options cannot change");
+	refuse_thread(target->pid);
 	w->pidfd = syscall(SYS_pidfd_open, target->pid, 0);
-	if (w->pidfd < 0 && errno != ESRCH)
-		refuse_thread(target->pid, errno);
+	err = errno;
+	/* It may be a thread, which /proc does not show either. */
+	if (w->pidfd < 0 && is_hidden(target->pid))
+		refuse_target(&nothing, target);
 	if (w->pidfd < 0)
-		die(errno == ESRCH ? STATUS_NO_TIMER : error_status(errno),
-		    "process %d: %s", target->pid, strerror(errno));
+		die(err == ESRCH ? STATUS_NO_TIMER : error_status(err),
+		    "process %d: %s", target->pid, strerror(err));
 	theirs = choose_fd(target);
 	ours = syscall(SYS_pidfd_getfd, w->pidfd, theirs, 0);
 	if (ours < 0)
