@@ -167,6 +167,12 @@ def rules():
                                             "start": "2027-03-27T12:00:00Z"})
     equal(status, 200, answer)
     equal(next_of("rule", 9), [utc("2027-03-28 01:00:00"), utc("2027-03-29 00:30:00")])
+    # UNTIL can be a whole day, a wall time, or a time of UTC.
+    for until, last in (("20400302", 2040), ("20400302T120000", 2040),
+                        ("20400302T110000Z", 2040), ("20400302T105959Z", 2039)):
+        rule = f"FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=2;BYHOUR=12;BYMINUTE=0;UNTIL={until}"
+        equal(call("PATCH", "rule", {"rrule": rule, "tz": "Europe/Berlin"})[0], 200)
+        equal(next_of("rule", 100)[-1], utc(f"{last}-03-02 11:00:00"), until)
     # A rule that has nearly ended costs no more than others: meanwhile, no task could begin.
     equal(call("PATCH", "rule", {"rrule": "FREQ=DAILY;COUNT=10000", "start": "2000-01-01T12:00:00Z",
                                  "tz": "Europe/Berlin"})[0], 200)
@@ -176,6 +182,7 @@ def rules():
     assert took < 1 + spare() / 1000, took
     for rule in ("MO", "FREQ=HOURLY", "FREQ=DAILY;BYHOUR=25", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
                  "FREQ=DAILY;COUNT=3", "FREQ=DAILY;UNTIL=19700101T000000Z", "RSCALE=HEBREW",
+                 "FREQ=DAILY;UNTIL=20270229",
                  "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=1,2", "FREQ=DAILY;INTERVAL=0",
                  "FREQ=DAILY;BYDAY=2MO", "FREQ=WEEKLY;BYDAY=-1MO", "FREQ=WEEKLY;BYMONTHDAY=1",
                  "FREQ=MONTHLY;BYYEARDAY=1", "FREQ=DAILY;BYWEEKNO=1", "FREQ=WEEKLY;BYSETPOS=2",

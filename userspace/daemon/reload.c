@@ -6,14 +6,13 @@
  * The keys of TLS, and those that libcurl was told, are prepared first, because only that can
  * fail.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "config/config.h"
 #include "ground/log.h"
 #include "ground/notify.h"
+#include "ground/now.h"
 #include "redis/store.h"
 #include "redis/tls.h"
 #include "reload.h"
@@ -83,12 +82,9 @@ static bool use(struct daemon *d, struct config *next, const struct config_args 
  */
 static void tell_reloading(const struct daemon *d)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (d->connected)
-		notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		       (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+		notify("RELOADING=1\nMONOTONIC_USEC=%llu",
+		       now_ns(CLOCK_MONOTONIC) / NSEC_PER_USEC);
 }
 
 void daemon_reload(struct daemon *d, int argc, char **argv)

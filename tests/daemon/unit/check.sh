@@ -36,12 +36,12 @@ setarch=()
 
 units="ground/units.c ../shared/duration.c"
 cron="text/cron.c ground/zone.c"
-json="text/*.c ground/zone.c ground/hash.c $units ../shared/base64.c"
+json="text/*.c ground/zone.c ground/hash.c ground/now.c $units ../shared/base64.c"
 glib=$(pkg-config --libs glib-2.0)
 flags="$flags $(pkg-config --cflags glib-2.0)"
 config="config/*.c $units ../shared/base64.c"
 callback="callback/*.c text/body.c text/run.c $units ../shared/base64.c config/address.c"
-callback="$callback config/value.c"
+callback="$callback config/value.c ground/now.c"
 
 # shellcheck source=../../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
@@ -113,7 +113,7 @@ fuzz() {
 
 units() {
 	check units_test "$units ../shared/base64.c" ""
-	check log_test "ground/log.c" ""
+	check log_test "ground/log.c ground/now.c" ""
 	check address_test "config/address.c $units" ""
 	check config_test "$config" ""
 	check body_test "text/body.c" ""

@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The log: equal lines appear once a minute, with a count, and others at most ten times a
- * second.
+ * second. The daemon ends if the clock cannot be read.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "ground/log.h"
+#include "ground/now.h"
 #include "tap.h"
 
 static time_t now_s = 1000;
+static bool no_clock;
 
 /* Replaces the library's clock_gettime(). */
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	(void)clock;
+	if (no_clock) {
+		errno = EOVERFLOW;
+		return -1;
+	}
 	*ts = (struct timespec){ .tv_sec = now_s };
 	return 0;
 }
@@ -44,10 +53,26 @@ static unsigned int lines(const char *text)
 	return count;
 }
 
+static int status_without_clock(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		no_clock = true;
+		now_ns(CLOCK_REALTIME);
+		_exit(0);
+	}
+	return waitpid(child, &status, 0) == child ? status : 0;
+}
+
 int main(void)
 {
 	int out = dup(STDERR_FILENO);
+	int status = status_without_clock();
 
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+	   "an error of clock_gettime() ends the daemon");
 	if (pipe(ends) || dup2(ends[1], STDERR_FILENO) < 0)
 		return 1;
 	for (unsigned int s = 0; s < 59; s++, now_s++) {

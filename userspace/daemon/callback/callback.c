@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include <curl/curl.h>
 
 #include "callback/callback.h"
 #include "callback/header.h"
 #include "callback/sign.h"
+#include "ground/now.h"
 
 #define POOL_MAX		256
 #define EXCERPT_MAX		160
@@ -103,10 +103,7 @@ struct callbacks {
 
 static uint64_t now_us(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return now_ns(CLOCK_MONOTONIC) / NSEC_PER_USEC;
 }
 
 /* ---- what libcurl calls ---- */

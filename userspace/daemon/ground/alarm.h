@@ -16,9 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NSEC_PER_SEC	1000000000ULL
-#define NSEC_PER_MSEC	1000000ULL
-#define NSEC_PER_USEC	1000ULL
+#include "ground/now.h"
 
 struct alarms;
 struct alarm;

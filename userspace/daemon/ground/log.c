@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ground/log.h"
+#include "ground/now.h"
 
 #define LINE_LEN	1024
 /* Maximum number of different lines of one level that log_often() prints in a second. */
@@ -89,10 +89,7 @@ void log_line(int level, const char *fmt, ...)
 
 static time_t now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec + 1;
+	return now_ns(CLOCK_MONOTONIC_COARSE) / NSEC_PER_SEC + 1;
 }
 
 /* Logs how often the line was repeated and begins another minute, or forgets the line. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Random numbers. See random.h. */
 #include <sys/random.h>
-#include <time.h>
 
 #include "ground/hash.h"
+#include "ground/now.h"
 #include "ground/random.h"
 
 uint64_t random_u64(void)
@@ -12,7 +12,7 @@ uint64_t random_u64(void)
 
 	while (!state) {
 		if (getrandom(&state, sizeof(state), 0) < 0)
-			state = time(NULL);
+			state = now_ns(CLOCK_REALTIME);
 	}
 	/* splitmix64 */
 	state += 0x9e3779b97f4a7c15ULL;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "callback/callback.h"
+#include "ground/now.h"
 #include "http/metrics.h"
 #include "redis/store.h"
 #include "work/recall.h"
@@ -231,16 +231,15 @@ static unsigned int home_lanes(const struct daemon *d)
 static void clocks(FILE *f, const struct daemon *d)
 {
 	uint64_t now = alarms_now(d->alarms);
+	uint64_t wall = now_ns(CLOCK_REALTIME);
 	double skew = 0, bound = 0, one_skew;
-	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
 	for (unsigned int i = 0; i < STORE_NODES; i++) {
 		const struct clock *c = &d->clock[i];
 
 		if (!c->known || !store_node_ready(d->store, i))
 			continue;
-		one_skew = ((int64_t)now + c->offset) / 1e9 - ts.tv_sec - ts.tv_nsec / 1e9;
+		one_skew = (int64_t)(now + c->offset - wall) / 1e9;
 		if (fabs(one_skew) > fabs(skew))
 			skew = one_skew;
 		bound = fmax(bound, clock_bound(c, now) / 1e9);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Redis's clock in terms of the wheel's clock. See clock.h. */
+#include "ground/now.h"
 #include "redis/clock.h"
-
-#define NSEC_PER_MSEC	1000000ULL
-#define NSEC_PER_USEC	1000ULL
 
 #define MS_MAX		(INT64_MAX / NSEC_PER_MSEC)
 

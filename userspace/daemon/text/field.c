@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "ground/now.h"
 #include "ground/units.h"
 #include "text/field.h"
 #include "text/plain.h"
@@ -145,7 +145,6 @@ int field_time(const struct fields *f, const char *name, uint64_t *ms)
 {
 	const json_t *v = json_object_get(f->obj, name);
 	const char *text = json_string_value(v);
-	struct timespec now;
 	uint64_t value = 0;
 	const char *why;
 
@@ -163,8 +162,7 @@ int field_time(const struct fields *f, const char *name, uint64_t *ms)
 	if ((!text || !text[strspn(text, "0123456789")]) && value < BARE_TIME_MIN)
 		return field_error(f, INVALID, name,
 				   "a number means Unix milliseconds, and must be at least 100000000000");
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (value > now.tv_sec * MS_PER_SEC + TASK_AHEAD_MAX_MS)
+	if (value > now_ns(CLOCK_REALTIME) / NSEC_PER_MSEC + TASK_AHEAD_MAX_MS)
 		return field_error(f, INVALID, name, "too far in the future");
 	*ms = value;
 	return 0;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #ifdef HAVE_LIBICAL
+#include <glib.h>
 #include <libical/ical.h>
 
 /* The runs of a COUNT are counted once, from its start on. */
@@ -23,6 +24,8 @@
 #define DAY	(24LL * HOUR)
 /* The search for a day ends in 2582. */
 #define LAST_DAY	(223530 * DAY)
+/* The number of 1970-01-01 in GLib's calendar. */
+#define EPOCH	719163
 
 /* A day, and its place in the calendar. @weekday is 0 on Sunday, and @yearday 1 on January 1. */
 struct day {
@@ -48,14 +51,6 @@ struct rule {
 	int64_t until;
 };
 
-static struct icaltimetype from_wall(int64_t wall)
-{
-	struct icaltimetype t = icaltime_from_timet_with_zone((time_t)wall, 0, NULL);
-
-	t.zone = NULL;
-	return t;
-}
-
 /* True if two neighboring bits are set. */
 static bool many(uint64_t bits)
 {
@@ -75,14 +70,32 @@ static uint64_t take_list(short *list, size_t size)
 	return bits;
 }
 
+/*
+ * GLib counts the days here, because libical would do it in a time_t, which has 32 bits in the
+ * libical of some machines, but 64 in the daemon.
+ */
 static struct day day_at(int64_t time)
 {
-	struct icaltimetype t = from_wall(time);
+	GDate date;
 
+	g_date_clear(&date, 1);
+	g_date_set_julian(&date, EPOCH + (guint32)(time / DAY));
 	return (struct day){
-		.time = time - time % DAY, .year = t.year, .month = t.month, .day = t.day,
-		.weekday = icaltime_day_of_week(t) - 1, .yearday = icaltime_day_of_year(t),
+		.time = time - time % DAY, .year = g_date_get_year(&date),
+		.month = g_date_get_month(&date), .day = g_date_get_day(&date),
+		.weekday = g_date_get_weekday(&date) % 7,
+		.yearday = g_date_get_day_of_year(&date),
 	};
+}
+
+static int64_t wall_of(const struct icaltimetype *t)
+{
+	GDate date;
+
+	g_date_clear(&date, 1);
+	g_date_set_dmy(&date, t->day, t->month, t->year);
+	return ((int64_t)g_date_get_julian(&date) - EPOCH) * DAY + t->hour * HOUR +
+	       t->minute * MINUTE + t->second;
 }
 
 static void next_day(struct day *d)
@@ -424,6 +437,8 @@ const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start
 	if (!icaltime_is_null_time(until)) {
 		int64_t wall;
 
+		if (!g_date_valid_dmy(until.day, until.month, until.year))
+			return "UNTIL is not a date";
 		/* A date stands for the whole day. */
 		if (until.is_date) {
 			until.is_date = 0;
@@ -431,7 +446,7 @@ const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start
 			until.minute = 59;
 			until.second = 59;
 		}
-		wall = icaltime_as_timet(until);
+		wall = wall_of(&until);
 		rule->until = icaltime_is_utc(until) ? wall : zone_time(zone, wall);
 		rule->recur.until = icaltime_null_time();
 	}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What all files of this room share. See work.h. */
-#include <time.h>
-
+#include "ground/now.h"
 #include "redis/store.h"
 #include "work/work.h"
 
@@ -16,12 +15,10 @@ const struct clock *work_clock(const struct daemon *d)
 uint64_t work_now_ms(const struct daemon *d)
 {
 	const struct clock *clock = work_clock(d);
-	struct timespec ts;
 
 	if (clock)
 		return clock_redis_ms(clock, alarms_now(d->alarms));
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / NSEC_PER_MSEC;
+	return now_ns(CLOCK_REALTIME) / NSEC_PER_MSEC;
 }
 
 const char *work_not_ready(const struct daemon *d)
