@@ -12,5 +12,6 @@
 
 const char *clock_name(unsigned int clock);
 __u64 monotonic_now(void);
+__u64 realtime_now(void);
 
 #endif /* TWHEELCTL_CLOCK_H */

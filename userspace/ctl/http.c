@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../shared/duration.h"
 #include "clock.h"
@@ -216,11 +215,8 @@ json_t *time_value(const char *text)
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms)
 {
 	char duration[DURATION_LEN];
-	struct timespec now;
-	__s64 left;
+	__s64 left = ms - (__s64)(realtime_now() / NSEC_PER_MSEC);
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	left = ms - ((__s64)now.tv_sec * 1000 + now.tv_nsec / 1000000);
 	duration_text(duration, (__u64)(left < 0 ? -left : left) * NSEC_PER_MSEC);
 	snprintf(buf, DURATION_LEN + 8, left < 0 ? "%s ago" : "in %s", duration);
 	return buf;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
 #include "device.h"
@@ -294,11 +293,9 @@ static void show(struct picture *p)
 /* Chooses delays whose logarithms are spread evenly, so that every level gets some timers. */
 static void add_random(struct picture *p)
 {
-	struct timespec ts;
 	unsigned int i;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	srandom(ts.tv_nsec);
+	srandom((unsigned int)monotonic_now());
 	for (i = 0; i < p->random; i++) {
 		unsigned int bits = p->shift + 1;
 		struct spec spec = { };

@@ -63,7 +63,8 @@ __u64 now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	if (clock_gettime(CLOCK_MONOTONIC, &ts))
+		die("clock_gettime");
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 

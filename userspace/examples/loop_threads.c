@@ -58,7 +58,7 @@ static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	check("clock_gettime", !clock_gettime(CLOCK_MONOTONIC, &ts));
 	return ts.tv_sec * 1000 * MSEC + ts.tv_nsec;
 }
 

@@ -83,7 +83,7 @@ static pthread_once_t seeded = PTHREAD_ONCE_INIT;
 
 static void make_seed(void)
 {
-	struct timespec now;
+	struct timespec now = { 0 };
 	int cancellable;
 	ssize_t got;
 
