@@ -2913,16 +2913,17 @@ def shared_census(own, d, c, lanes):
 @test("there are at most 1,000 queues: 429. Idle ones cost few scripts, and scrapes share a census")
 def many_queues():
     own = Redis()
-    d = Daemon(own)
+    d, e = Daemon(own), Daemon(own)
     c = d.client()
     for n in range(990):
         equal(c.call("PUT", f"/v1/queues/q{n}", {})[0], 201)
-    # Of those that are put at the same time, none is stored in vain.
+    # Of those that are put at the same time, at two daemons, none is stored in vain.
     with concurrent.futures.ThreadPoolExecutor(30) as pool:
-        answers = list(pool.map(lambda n: d.client().call("PUT", f"/v1/queues/r{n}", {})[0],
-                                range(30)))
+        answers = list(pool.map(lambda n: (d, e)[n % 2].client().call(
+            "PUT", f"/v1/queues/r{n}", {})[0], range(30)))
     equal(sorted(answers), [201] * 10 + [429] * 20)
     equal(own.ask("HLEN", "tw:queues"), "1000")
+    equal(e.end(), 0)
     idle_queues(own, c)
     shared_census(own, d, c, 4000)
     status, answer = c.call("PUT", "/v1/queues/more", {})

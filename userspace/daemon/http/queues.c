@@ -235,18 +235,22 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct setting *s = arg;
 	struct request *r = s->request;
+	enum settings_result what;
 	struct queue *q;
 	char text[100];
 
-	r->daemon->making -= s->create;
-	if (result != STORE_OK || reply->type != REDIS_REPLY_INTEGER) {
+	if (result != STORE_OK || !settings_answer(reply, &what)) {
 		request_store_error(r, result);
 		end_setting(s);
 		return;
 	}
-	if (s->create && !reply->integer) {
-		/* Another daemon was faster, so its number of lanes and its mode apply. */
-		queue_load(r->daemon, r->queue, know_queue, r);
+	if (what != SETTINGS_STORED) {
+		if (what == SETTINGS_MANY)
+			request_error(r, 429, "queue_full", "queue", "there are %d queues already",
+				      QUEUES_MAX);
+		else
+			/* Another daemon was faster, so its number of lanes and its mode apply. */
+			queue_load(r->daemon, r->queue, know_queue, r);
 		end_setting(s);
 		return;
 	}
@@ -265,7 +269,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 		route_queue_get(r, q);
 	else
 		request_error(r, 503, "fate_unknown", "queue",
-			      "the queue was stored, but this daemon has no room for it");
+			      "the queue was stored, but this daemon has no memory for it");
 	end_setting(s);
 }
 
@@ -282,15 +286,12 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	s->request = r;
 	s->settings = *settings;
 	s->create = create;
-	r->daemon->making += create;
 	s->text = json_text(queue_settings_to_store(settings, q ? q->stored : NULL), NULL);
 	if (!s->text)
 		abort();
-	args_text(&a, create ? "HSETNX" : "HSET");
-	args_text(&a, store_key(r->daemon->store, key, "queues"));
-	args_text(&a, r->queue);
-	args_text(&a, s->text);
-	store_command(r->daemon->store, key, &a, stored, s);
+	settings_args(&a, create, r->queue, s->text, QUEUES_MAX);
+	store_script_on_key(r->daemon->store, SCRIPT_SETTINGS,
+			    store_key(r->daemon->store, key, "queues"), &a, stored, s);
 }
 
 /*
@@ -332,11 +333,6 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 	}
 	if (!q && result != STORE_OK) {
 		request_store_error(r, result);
-		return;
-	}
-	if (!q && HASH_COUNT(r->daemon->queues) + r->daemon->making >= QUEUES_MAX) {
-		request_error(r, 429, "queue_full", "queue", "there are %d queues already",
-			      QUEUES_MAX);
 		return;
 	}
 	if (q)

@@ -320,6 +320,27 @@ bool pause_answer(const redisReply *reply, struct pause_answer *out)
 	return u32(reply, 1, &out->begun) && u32(reply, 2, &out->held);
 }
 
+/* ---- settings ---- */
+
+void settings_args(struct args *a, bool make, const char *name, const char *text,
+		   unsigned int most)
+{
+	args_text(a, make ? "make" : "change");
+	args_text(a, name);
+	args_text(a, text);
+	args_u64(a, most);
+}
+
+bool settings_answer(const redisReply *reply, enum settings_result *out)
+{
+	unsigned int value;
+
+	if (!u32(reply, 1, &value) || value > SETTINGS_MANY)
+		return false;
+	*out = value;
+	return true;
+}
+
 /* ---- look ---- */
 
 void look_counts_args(struct args *a)

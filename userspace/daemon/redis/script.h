@@ -290,6 +290,23 @@ void purge_args(struct args *a, enum task_state state, unsigned int limit, uint6
 bool purge_answer(const redisReply *reply, unsigned int *looked, struct place *last,
 		  unsigned int *removed);
 
+/* ---- settings ---- */
+
+enum settings_result {
+	SETTINGS_EXIST,
+	SETTINGS_STORED,
+	SETTINGS_MANY,
+};
+
+/**
+ * settings_args() - store the settings of a queue
+ * @make: only if there is no such queue
+ * @most: maximum number of queues
+ */
+void settings_args(struct args *a, bool make, const char *name, const char *text,
+		   unsigned int most);
+bool settings_answer(const redisReply *reply, enum settings_result *out);
+
 /* ---- look ---- */
 
 #define FORECASTS	3

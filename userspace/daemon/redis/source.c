@@ -22,7 +22,7 @@ const char *script_name(enum store_script script)
 {
 	static const char *const names[] = {
 		"put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause",
-		"remove", "plant", "clear", "schedule",
+		"remove", "plant", "clear", "schedule", "settings",
 	};
 
 	return names[script];

@@ -157,8 +157,6 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 		keep_stored(q, text);
 		return q;
 	}
-	if (HASH_COUNT(d->queues) >= QUEUES_MAX)
-		return NULL;
 	q = queue_new(d, name, settings);
 	if (!q)
 		return NULL;

@@ -17,7 +17,9 @@
  *	forgotten
  * @text: the settings as Redis has them
  *
- * Return: NULL without memory, or if there are QUEUES_MAX.
+ * The script "settings" limits the number of queues, for all daemons together.
+ *
+ * Return: NULL without memory.
  */
 struct queue *queue_apply(struct daemon *d, const char *name,
 			  const struct queue_settings *settings, const char *text);

@@ -65,7 +65,6 @@ struct member {
  * @members: number of the other daemons
  * @queues: by name
  * @lanes: number of lanes of all queues
- * @making: number of queues that are being stored
  * @newer: number of queues that only a newer version can read, when all were read last
  * @removed: removed queues, until all that they began has ended
  * @census: of all queues, once somebody has asked
@@ -118,7 +117,6 @@ struct daemon {
 	size_t members;
 	struct queue *queues;
 	unsigned int lanes;
-	unsigned int making;
 	unsigned int newer;
 	struct queue *removed;
 	struct census *census;

@@ -9,16 +9,16 @@
 # The scripts are in the order of enum store_script. Lines with only a comment are left out.
 set -eu
 cd "$(dirname "$0")"
-names="put take ack renew recover change sweep look pause remove plant clear schedule"
+names="put take ack renew recover change sweep look pause remove plant clear schedule settings"
 
 text() {
 	# Redis may only refuse scripts that store more data if it is out of memory.
 	case $1 in
-	put | plant | schedule) echo '#!lua' ;;
+	put | plant | schedule | settings) echo '#!lua' ;;
 	*) echo '#!lua flags=allow-oom' ;;
 	esac
 	case $1 in
-	schedule) cat schedule.lua ;;
+	schedule | settings) cat "$1.lua" ;;
 	*) cat prelude.lua "$1.lua" ;;
 	esac | sed -e '/^[[:space:]]*--/d' -e '/^[[:space:]]*$/d'
 }
