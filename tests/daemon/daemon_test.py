@@ -479,6 +479,32 @@ def remove_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
+@test("D13: queues that a client makes and removes in a loop leave no memory behind in a daemon")
+def removed_memory():
+    own = Redis()
+    d, e = Daemon(own), Daemon(own)
+    c = d.client()
+
+    def loop(times):
+        for n in range(times):
+            equal(c.call("PUT", f"/v1/queues/r{n}", {"lanes": 64})[0], 201)
+            equal(c.call("DELETE", f"/v1/queues/r{n}")[0], 200)
+
+    def sizes():
+        return [resident(x.process.pid) for x in (d, e)]
+    loop(100)
+    # Each heartbeat frees the queues that nothing uses any more.
+    time.sleep(3)
+    before = sizes()
+    loop(100)
+    time.sleep(3)
+    loop(100)
+    for was, now in zip(before, sizes()):
+        # 100 such queues take some 10 MiB.
+        assert now - was < 5, (before, now)
+    equal((d.end(), e.end()), (0, 0))
+
+
 @test("a queue that is removed and made again before a daemon has looked: that daemon serves the "
       "new one, with its lanes and its mode")
 def remade_queue():

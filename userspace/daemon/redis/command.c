@@ -56,6 +56,25 @@ void args_free(struct args *a)
 	memset(a, 0, sizeof(*a));
 }
 
+/* ---- Periods ---- */
+
+static uint64_t period;
+/* Commands that have not ended, of the present period and of the one before. */
+static size_t commands[2];
+
+uint64_t commands_period(void)
+{
+	return period;
+}
+
+void commands_next_period(void)
+{
+	if (!commands[(period + 1) % 2])
+		period++;
+}
+
+/* ---- Commands ---- */
+
 struct command *make_command(const char **fixed, unsigned int count, struct args *a,
 			     store_fn *fn, void *arg)
 {
@@ -90,6 +109,8 @@ struct command *make_command(const char **fixed, unsigned int count, struct args
 	cmd->argc = argc;
 	cmd->fn = fn;
 	cmd->arg = arg;
+	cmd->period = period;
+	commands[period % 2]++;
 	free(argv);
 	free(len);
 	args_free(a);
@@ -121,6 +142,7 @@ struct command *commands_pop(struct command_queue *q)
 
 void command_free(struct command *cmd)
 {
+	commands[cmd->period % 2]--;
 	if (cmd->reply)
 		freeReplyObject(cmd->reply);
 	redisFreeCommand(cmd->text);

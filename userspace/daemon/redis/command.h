@@ -93,6 +93,7 @@ void args_free(struct args *a);
  * @give_up: when it is not sent again; 0: it was not refused yet
  * @sent: when its first byte was written; 0: not yet
  * @deadline: when the connection is ended for it
+ * @period: in which it was made
  * @fn: of the caller, or NULL
  * @arg: for @fn
  * @result: what becomes of it
@@ -113,6 +114,7 @@ struct command {
 	uint64_t give_up;
 	uint64_t sent;
 	uint64_t deadline;
+	uint64_t period;
 	store_fn *fn;
 	void *arg;
 	enum store_result result;
@@ -145,5 +147,17 @@ void command_free(struct command *cmd);
  */
 struct command *make_command(const char **fixed, unsigned int count, struct args *a,
 			     store_fn *fn, void *arg);
+
+/**
+ * commands_period() - the number of the present period
+ *
+ * What no command of a later period refers to can be freed two periods later.
+ */
+uint64_t commands_period(void);
+
+/**
+ * commands_next_period() - begin a new period, unless commands of the one before have not ended
+ */
+void commands_next_period(void);
 
 #endif /* TWHEELD_REDIS_COMMAND_H */

@@ -545,7 +545,7 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 	note_newer(l, a.newer);
 	l->old_ms = a.next_ms;
 	sweep_sooner(l);
-	if (a.most + a.orphans >= BATCH_MAX && !d->stopping)
+	if (a.most + a.orphans >= BATCH_MAX && !d->stopping && !l->queue->removed)
 		remove_batch(l);
 }
 

@@ -117,7 +117,7 @@ struct counted {
  * @stored: the settings as Redis had them last, with fields that only a newer version knows
  * @shown: the settings as JSON, once somebody wanted them; NULL: they have changed
  * @removed: it is not in daemon.queues any more; nothing of it begins
- * @removed_at: since when
+ * @removed_in: period of commands in which something used it last
  * @requests: of clients, that use it
  * @next_removed: in daemon.removed
  * @listed: it was in the last answer of Redis to all queues
@@ -144,7 +144,7 @@ struct queue {
 	char *stored;
 	char *shown;
 	bool removed;
-	uint64_t removed_at;
+	uint64_t removed_in;
 	unsigned int requests;
 	struct queue *next_removed;
 	bool listed;

@@ -92,9 +92,6 @@ static void keep_stored(struct queue *q, const char *text)
 
 /* ---- Removed ---- */
 
-/* Longer than any command takes. */
-#define FORGET_DELAY	(60 * NSEC_PER_SEC)
-
 void queue_forget(struct queue *q)
 {
 	struct daemon *d = q->daemon;
@@ -104,7 +101,7 @@ void queue_forget(struct queue *q)
 	HASH_DEL(d->queues, q);
 	d->lanes -= q->settings.lanes;
 	q->removed = true;
-	q->removed_at = alarms_now(d->alarms);
+	q->removed_in = commands_period();
 	LL_PREPEND2(d->removed, q, next_removed);
 	for (unsigned int i = 0; i < q->settings.lanes; i++)
 		lane_stop(&q->lane[i]);
@@ -127,11 +124,14 @@ static bool is_at_rest(const struct queue *q)
 
 void queue_free_removed(struct daemon *d)
 {
-	uint64_t now = alarms_now(d->alarms);
 	struct queue *q, *next;
 
+	commands_next_period();
 	LL_FOREACH_SAFE2(d->removed, q, next, next_removed) {
-		if (now < q->removed_at + FORGET_DELAY || !is_at_rest(q))
+		/* What is not at rest may send commands, until this is called again. */
+		if (!is_at_rest(q))
+			q->removed_in = commands_period();
+		if (commands_period() < q->removed_in + 2)
 			continue;
 		LL_DELETE2(d->removed, q, next_removed);
 		queue_free(q);

@@ -43,7 +43,7 @@ void queue_load_all(struct daemon *d);
 void queue_forget(struct queue *q);
 
 /**
- * queue_free_removed() - free forgotten queues of which nothing is on its way: each heartbeat
+ * queue_free_removed() - free forgotten queues that no command refers to: each heartbeat
  */
 void queue_free_removed(struct daemon *d);
 
