@@ -527,6 +527,34 @@ def remade_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
+@test("a queue that is removed and then made again at a daemon that has not looked has nothing of "
+      "the old one")
+def remade():
+    own = Redis()
+    d, e = Daemon(own), Daemon(own)
+    c, p, answers = d.client(), "/v1/queues/again", []
+
+    def make():
+        answers.append(e.client().call("PUT", p, {"mode": "push", "lanes": 2}))
+    for _ in range(5):
+        equal(c.call("PUT", p, {"mode": "pull", "lanes": 3, "rate": {"limit": 5}})[0], 201)
+        wait_until(lambda: e.client().raw("GET", p)[0] == 200)
+        e.process.send_signal(signal.SIGSTOP)
+        equal(c.call("DELETE", p)[0], 200)
+        thread = threading.Thread(target=make)
+        thread.start()
+        # The request is there when the daemon goes on.
+        time.sleep(0.1)
+        e.process.send_signal(signal.SIGCONT)
+        thread.join()
+        status, answer = answers.pop()
+        equal((status, answer.get("lanes"), answer.get("rate")), (201, 2, None), answer)
+        wait_until(lambda: c.call("GET", p)[1].get("lanes") == 2)
+        equal(c.call("DELETE", p)[0], 200)
+        wait_until(lambda: e.client().raw("GET", p)[0] == 404)
+    equal((d.end(), e.end()), (0, 0))
+
+
 @test("DELETE with purge=true removes the tasks of a queue, even held and running ones; none "
       "begins")
 def purge_queue():

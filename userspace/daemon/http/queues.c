@@ -326,7 +326,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 		request_newer(r, "queue");
 		return;
 	}
-	/* Redis may have lost the queue. */
+	/* Redis has lost the queue. */
 	if (!q && result == STORE_OK) {
 		q = queue_find(r->daemon, r->queue);
 		lost = q;

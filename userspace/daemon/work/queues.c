@@ -236,23 +236,26 @@ static void asked_removed(void *arg, enum store_result result, const redisReply 
 	struct queue *q = queue_find(ld->daemon, ld->name);
 	uint64_t gone;
 
-	if (q && result == STORE_OK && lane_answer(reply, &gone)) {
+	if (result == STORE_OK && !lane_answer(reply, &gone))
+		result = STORE_REFUSED;
+	if (q && result == STORE_OK) {
 		if (gone)
 			queue_forget(q);
 		else
 			give_back(q);
 	}
+	if (ld->fn)
+		ld->fn(ld->arg, NULL, result, false);
 	free(ld);
 }
 
-/* Asks the first lane if the queue was removed or lost. */
-static void ask_removed(struct queue *q)
+/* Asks the first lane if the queue, which is missing in Redis, was removed or lost. */
+static void ask_removed(struct loading *ld)
 {
-	struct loading *ld = loading_new(q->daemon, q->name);
 	struct args a = { 0 };
 
 	lane_args(&a, LANE_ASK);
-	store_script(q->daemon->store, SCRIPT_REMOVE, q->name, 0, &a, asked_removed, ld);
+	store_script(ld->daemon->store, SCRIPT_REMOVE, ld->name, 0, &a, asked_removed, ld);
 }
 
 static void loaded(void *arg, enum store_result result, const redisReply *reply)
@@ -261,10 +264,12 @@ static void loaded(void *arg, enum store_result result, const redisReply *reply)
 	struct queue *q = NULL;
 	bool newer = false;
 
-	if (result == STORE_OK && reply->type == REDIS_REPLY_STRING)
+	if (result == STORE_OK && reply->type == REDIS_REPLY_STRING) {
 		newer = !load(ld->daemon, ld->name, reply->str, reply->len, &q);
-	else if (result == STORE_OK && queue_find(ld->daemon, ld->name))
-		ask_removed(queue_find(ld->daemon, ld->name));
+	} else if (result == STORE_OK && queue_find(ld->daemon, ld->name)) {
+		ask_removed(ld);
+		return;
+	}
 	if (ld->fn)
 		ld->fn(ld->arg, q, result, newer);
 	free(ld);
@@ -309,7 +314,7 @@ static void loaded_all(void *arg, enum store_result result, const redisReply *re
 	}
 	for (q = d->queues; q; q = q->hh.next) {
 		if (!q->listed)
-			ask_removed(q);
+			ask_removed(loading_new(d, q->name));
 	}
 }
 

@@ -28,6 +28,9 @@ struct queue *queue_apply(struct daemon *d, const char *name,
  * queue_load() - read one queue from Redis
  * @fn: called with the queue. Or with NULL and the result of the command; @newer: there is such a
  *	queue, and only a newer version can read its settings
+ *
+ * If Redis does not have a queue that this daemon knows, @fn is called when the daemon has found
+ * out why: it has forgotten a queue that was removed, and stores again one that Redis has lost.
  */
 typedef void queue_fn(void *arg, struct queue *q, enum store_result result, bool newer);
 void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg);
