@@ -9,6 +9,8 @@ If PROGRAM was built without libical, TWHEELD_LIBICAL names one that was built w
 import calendar
 import os
 import signal
+import statistics
+import threading
 import time
 
 import resp
@@ -246,6 +248,40 @@ def no_rules():
 if "TWHEELD_LIBICAL" in os.environ:
     test("without libical a rule is a 400 with the field; one that is stored is left alone, and a "
          "daemon with libical misses no run of it")(no_rules)
+
+
+@test("the next runs of a rule that rarely names a day are found in turns, and hold up no other "
+      "request")
+def next_in_turns():
+    status, answer = put("rare", rrule="FREQ=YEARLY;BYMONTHDAY=1,2,3,4,5;BYDAY=MO,TU;BYSETPOS=3,-3")
+    if status == 400 and "built without libical" in answer["error"]["message"]:
+        return "SKIP there is no libical"
+    equal(status, 201, answer)
+    end, took = threading.Event(), []
+
+    def ask():
+        to = daemon.client()
+        while not end.is_set():
+            begin = time.monotonic()
+            equal(call("GET", "rare/next?n=1000", to=to)[0], 200)
+            took.append(time.monotonic() - begin)
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for t in threads:
+        t.start()
+    others = []
+    while len(took) < 16:
+        begin = time.monotonic()
+        equal(client.raw("GET", "/healthz")[0], 200)
+        others.append(time.monotonic() - begin)
+        time.sleep(0.01)
+    end.set()
+    for t in threads:
+        t.join()
+    # Each of the eight waits for the others.
+    alone, other = statistics.median(took) / 8, statistics.median(others)
+    assert other < alone / 2, (alone, other)
+    equal(call("DELETE", "rare")[0], 200)
+    return None
 
 
 @test("start, end and max limit the runs, jitter only adds to the delay, and run adds one")
