@@ -148,12 +148,14 @@ guarantees() {
 	done
 }
 
-# table BACKENDS: reads lines of "op, n, threads, pattern, words", and prints a row for each with
-# the ns of one operation in each of these backends.
+# table BACKENDS [RANGES]: reads lines of "op, n, threads, pattern, words", and prints a row for each
+# with the ns of one operation in each of these backends. With RANGES, a cell of the first backend
+# shows both runs if they differ by more than a tenth.
 table() {
-	awk -F '\t' -v backends="$1" '
-		function value(op, n, threads, pattern, backend,   key) {
-			key = op SUBSEP n SUBSEP threads SUBSEP pattern SUBSEP backend
+	awk -F '\t' -v backends="$1" -v ranges="${2-}" '
+		# Returns the value in run 1 or 2, or the better one for run 0.
+		function value(run, op, n, threads, pattern, backend,   key) {
+			key = run SUBSEP op SUBSEP n SUBSEP threads SUBSEP pattern SUBSEP backend
 			return key in of ? of[key] : ""
 		}
 		# Three digits, and a comma from 1,000 on.
@@ -163,10 +165,35 @@ table() {
 			s = ns < 10 ? sprintf("%.1f", ns) : sprintf("%.0f", ns)
 			return s + 0 >= 1000 ? substr(s, 1, length(s) - 3) "," substr(s, length(s) - 2) : s
 		}
-		FILENAME ~ /tsv$/ {
+		# Returns the ns of an operation of the row in a backend.
+		function ns(run, b,   n, op, v) {
+			n = $2
+			op = $1
+			# Most backends have no row for "again", because it is the same as
+			# "turnover".
+			if (op == "again" && !((op, $3, b) in most))
+				op = "turnover"
+			# The number of timerfds is limited by the number of descriptors.
+			if (b == "timerfd" && value(run, op, n, $3, $4, b) == "")
+				n = most[op, $3, b]
+			if ($3 > 1 && value(run, op, n, $3, $4, b) == "")
+				b = b "+mutex"
+			v = value(run, op, n, $3, $4, b)
+			# A rate counts the operations of both threads, in millions a second.
+			if (v != "" && $1 ~ /^rate_/)
+				v = $3 * 1000 / v
+			# The generator of the heartbeats is not part of their cost.
+			if (v != "" && $1 == "heartbeat")
+				v -= value(run, $1, n, $3, $4, "none")
+			return v
+		}
+		FNR == 1 {
+			file++
+		}
+		file <= 3 {
 			if ($1 == "native" && $11 ~ /^(yes|early)$/) {
 				sub(/\/.*/, "", $6)
-				of[$2, $4, $5, $6, $3] = $7 * ($8 == "us" ? 1000 : 1)
+				of[file - 1, $2, $4, $5, $6, $3] = $7 * ($8 == "us" ? 1000 : 1)
 				most[$2, $5, $3] = $4
 			}
 			next
@@ -175,30 +202,17 @@ table() {
 			printf "| %s |", $5
 			nr = split(backends, list, " ")
 			for (i = 1; i <= nr; i++) {
-				b = list[i]
-				n = $2
-				op = $1
-				# Most backends have no row for "again", because it is the same as
-				# "turnover".
-				if (op == "again" && !((op, $3, b) in most))
-					op = "turnover"
-				# The number of timerfds is limited by the number of descriptors.
-				if (b == "timerfd" && value(op, n, $3, $4, b) == "")
-					n = most[op, $3, b]
-				if ($3 > 1 && value(op, n, $3, $4, b) == "")
-					b = b "+mutex"
-				v = value(op, n, $3, $4, b)
-				# A rate counts the operations of both threads, in millions a
-				# second.
-				if (v != "" && $1 ~ /^rate_/)
-					v = $3 * 1000 / v
-				# The generator of the heartbeats is not part of their cost.
-				if (v != "" && $1 == "heartbeat")
-					v -= value($1, n, $3, $4, "none")
-				printf " %s |", shown(v)
+				v = ns(0, list[i])
+				a = ns(1, list[i])
+				b = ns(2, list[i])
+				w = a > b ? a : b
+				if (i == 1 && ranges && a != "" && b != "" && w > 1.1 * v)
+					printf " %s-%s |", shown(v), shown(w)
+				else
+					printf " %s |", shown(v)
 			}
 			print ""
-		}' "$rows" -
+		}' "$rows" doc/bench/rows.tsv doc/bench/rows2.tsv -
 }
 
 cost() {
@@ -218,7 +232,7 @@ costs() {
 
 	echo "| ns of CPU for each operation | twheel |$names"
 	echo "|---|---|$(sed 's/[^|]//g; s/|/---|/g' <<<"$names")"
-	table 'libtwheel wheel lazy heap tokio go libev libevent libuv timerfd' <<-'END'
+	table 'libtwheel wheel lazy heap tokio go libev libevent libuv timerfd' ranges <<-'END'
 		move	1000	1	random	move, 1,000 timers
 		move	100000	1	random	move, 100,000 timers
 		move	1000000	1	random	move, 1,000,000 timers
