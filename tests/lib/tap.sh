@@ -25,7 +25,9 @@ result() {
 	[ "$1" -ne 0 ] || return 0
 	{
 		echo "status $status"
-		head -n 40 "${dir:?}/out"
+		# The beginning and the end, because the error may be in either.
+		head -n 10 "${dir:?}/out"
+		tail -n +11 "$dir/out" | tail -n 30
 		[ ! -s "$dir/err" ] || { echo "stderr:" && head -n 20 "$dir/err"; }
 	} | sed 's/^/# /'
 }
