@@ -235,6 +235,21 @@ def policy():
     equal(page.run("return document.getElementById('queues')"), None)
 
 
+@test("the page names the hosts that do not answer, until they do")
+def hosts():
+    name, port = queue("push"), free_port()
+    c.call("PUT", path(name, "tasks", "x"), {"callback": {"url": f"http://127.0.0.1:{port}/"}})
+    look_at(name)
+    page.until(lambda: f"No answer from: http://127.0.0.1:{port} (next request in "
+               in page.text("#hosts"))
+    with socket.create_server(("127.0.0.1", port)) as s:
+        conn = s.accept()[0]
+        conn.recv(10000)
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        conn.close()
+    page.until(lambda: page.run("return document.getElementById('hosts').hidden"))
+
+
 @test("Pause and Resume work")
 def pause():
     name = queue()
