@@ -36,6 +36,13 @@ class Browser:
         self.size = self.driver.set_window_size
         self.screenshot = self.driver.save_screenshot
 
+    def drawn(self, width):
+        """Wait until the window is this wide and was drawn. Its size changes some time after the
+        driver has answered."""
+        self.until(lambda: self.run("return innerWidth") == width)
+        self.driver.execute_async_script(
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+
     def text(self, selector):
         """Return: the visible text of an element."""
         return self.run("const e = document.querySelector(arguments[0]); return e && e.innerText",
@@ -46,7 +53,7 @@ class Browser:
         return self.run("return [...document.querySelector(arguments[0]).rows]"
                         ".map(r => [...r.cells].map(c => c.innerText))", body)
 
-    def until(self, what, seconds=10):
+    def until(self, what, seconds=60):
         """Return: the result of what() once it is true. A row may be replaced while it is read."""
         def tried():
             try:
