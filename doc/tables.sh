@@ -222,7 +222,7 @@ cost() {
 		move	1000	1	random	move one of 1,000 timers
 		move	100000	1	random	move one of 100,000
 		again	1000	1	random	disarm one of 1,000, arm it again
-		turn	100000	1	random	move one of 100,000, kept in 256-byte connections
+		turn	100000	1	random	move one of 100,000, each in a 256-byte connection
 		expire_own	100000	1	random	expire 100,000 within 1 s
 	END
 }
