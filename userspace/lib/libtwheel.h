@@ -5,8 +5,8 @@
  * A wheel holds timers, and adds a single descriptor to the loop that your program already
  * has. The library neither starts a thread nor brings a loop of its own. To move an armed timer to
  * a later time, or to disarm it, normally takes one atomic operation and no lock. A move to an
- * earlier time takes up to two more, and a system call only if the new deadline comes before
- * everything else that the wheel is waiting for.
+ * earlier time takes up to three atomic operations, and a system call only if the new deadline
+ * comes before everything else that the wheel is waiting for.
  *
  *	struct twheel *wheel;
  *	struct twheel_event event;
@@ -174,8 +174,9 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  *
  * All processes that hold the descriptor share the timers that were made with REGISTER: each of
  * them can move a timer that another has registered, and each event goes to one reader. Timers
- * of twheel_add(), however, are not shared, so the process that adds them must be the only
- * reader.
+ * of twheel_add(), however, are not shared: only the process that adds them knows their ids and
+ * user_data. If another process reads one of their events, the event is lost, so let only the
+ * process that adds them read from the wheel.
  *
  * If one of the processes was killed, the timers that its library had made are still on the
  * wheel. In twheel_list() they have the user_data 0, and you can remove them with twheel_del().
@@ -411,10 +412,11 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * and the next twheel_set() takes no lock either.
  *
  * A periodic timer that is armed may also have an unread event of earlier periods, which only a
- * system call can withdraw. The function makes this call for timers of REGISTER, and for those to
- * which REARM gave a period or a slack. On a wheel of twheel_open(), it omits the call until
- * this process makes a timer periodic. Therefore, if you share such a wheel, and another process
- * makes a timer periodic, the event of earlier periods may still be read.
+ * system call can withdraw. On a wheel of twheel_open(), the function does not make this call
+ * before this process makes a timer periodic. From then on, and always on a wheel of
+ * twheel_open_fd(), it makes the call for timers of REGISTER, and for those to which REARM gave a
+ * period or a slack. Therefore, if you share a wheel of twheel_open(), and another process makes a
+ * timer periodic, the event of earlier periods may still be read.
  *
  * On a module of version 0.2, the twheel_set() that follows a twheel_clear() takes a lock.
  *
@@ -429,8 +431,8 @@ int twheel_clear(struct twheel *wheel, uint64_t id);
  * @id: any timer, whose id is stale from now on
  *
  * If this returns 1, you can free the object that user_data refers to. If it returns 0, a
- * thread may still have an event of the timer in an array that it is processing, so that
- * reader has to free the object.
+ * thread may still have an event of the timer in an array that it is processing. In that case,
+ * leave it to that thread to free the object.
  *
  * Return: as for twheel_set().
  */

@@ -111,8 +111,8 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  * keeps setting keys that expire at once could keep the call busy forever. The descriptor stays
  * readable for the rest.
  *
- * Return: how many were removed, or a negative errno. -ECHILD also means that @fn has forked
- * and this is the child.
+ * Return: how many were removed, or a negative errno. If @fn forks, the call returns -ECHILD in
+ * the child.
  */
 int twheel_keyed_run(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 

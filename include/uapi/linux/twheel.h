@@ -36,8 +36,8 @@
  *   ENOSPC  the wheel already holds max_timers timers; or the user who opened it has reached
  *           max_wheels_per_user or max_bytes_per_user
  *   ENOMEM  there is no memory, or the memory cgroup has reached its limit
- *   EFAULT  a pointer is bad, and nothing was done; a call that has done a part of its work
- *           returns how much instead
+ *   EFAULT  a pointer is bad, and nothing was done; a call that has already done a part of its
+ *           work does not fail, but returns how much it has done
  *   EAGAIN  read() of a non-blocking descriptor while nothing is unread
  *   EINTR   a signal arrived before the first event of a read(), or before a KICK was done
  */
@@ -331,8 +331,8 @@ struct twheel_table {
  *
  * If your exchange for 0 has returned a deadline, you may replace the 0 by %TWHEEL_PARKED, unless
  * the timer may have an unread event. It may have one if it was armed while that event was unread,
- * or if it is periodic and the event is of an earlier period. Under the same condition, you may
- * also replace the deadline by %TWHEEL_PARKED in a single step. In both cases, use
+ * or if it is periodic and the event is of an earlier period. If it cannot have one, you may also
+ * replace the deadline by %TWHEEL_PARKED directly, without storing 0 first. In both cases, use
  * compare-and-exchange, because another thread may arm the timer, or the kernel may expire it, at
  * the same time. If the table lacks %TWHEEL_FEATURE_PARKED, the kernel takes this word for a
  * deadline.
