@@ -174,7 +174,7 @@ of_glib() {
 }
 
 glib() {
-	local program test each
+	local program test each twice
 
 	need libglib2.0-dev libglib2.0-tests
 	check "glib: build the shim" build_glib
@@ -199,9 +199,11 @@ glib() {
 
 	new_machine
 	cp /usr/libexec/installed-tests/glib/{mainloop,timeout} glib_timeout.so "$machine/bin"
-	in_machine glib "export LD_PRELOAD=/bin/glib_timeout.so; for test in ${each[*]}; do \
-mainloop --tap -m slow -p \$test || echo not ok 0 \$test; done" \
-		'LD_PRELOAD=/bin/glib_timeout.so /bin/timeout --tap'
+	# Here, too, each program has two tries.
+	twice='export LD_PRELOAD=/bin/glib_timeout.so; twice() { "$@" >/tmp/one || "$@" >/tmp/one ||'
+	twice+=' echo not ok 0 $* >>/tmp/one; cat /tmp/one; }'
+	in_machine glib "$twice; for test in ${each[*]}; do twice mainloop --tap -m slow -p \$test; done" \
+		"$twice; twice /bin/timeout --tap"
 	told "glib, the kernel's wheel" glib.machine.log
 	counts "glib, the kernel's wheel" glib.machine.log 45
 	check "glib: the machine's verdict is PASS" \
