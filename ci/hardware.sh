@@ -90,13 +90,14 @@ fi
 		echo
 		as_root rm -f "${parts[@]/%/.tsv}"
 		# It prints the rows of this run, and fails if a target is missed.
-		as_root timeout -k 10 1140 bench/timers/run.sh --here "${parts[@]##*/}" 2>&1 || {
+		as_root timeout -k 10 1140 bench/timers/run.sh --here "${parts[@]##*/}" 2>&1 ||
 			echo "bench: ended with status $?"
-			# If it ended before it printed any row, print those of the completed parts.
-			grep -q '^bench: [0-9]* minutes$' "$report" || cat "${parts[@]/%/.tsv}" 2>/dev/null || true
-		}
 	fi
 } >"$report"
+# If the benchmarks ended before they printed any row, add those of the completed parts.
+if [ -n "$bench" ] && ! grep -q '^bench: [0-9]* minutes$' "$report"; then
+	cat "${parts[@]/%/.tsv}" >>"$report" 2>/dev/null || true
+fi
 trap - EXIT
 {
 	echo
