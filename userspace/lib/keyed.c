@@ -175,8 +175,13 @@ TWHEEL_PUBLIC int twheel_keyed_open(struct twheel_keyed **keyed,
 		free(k);
 		return err;
 	}
+	err = twheel__mutex_init(&k->lock.mutex);
+	if (err) {
+		twheel_close(k->wheel);
+		free(k);
+		return err;
+	}
 	k->left_end = &k->left;
-	twheel__mutex_init(&k->lock.mutex);
 	*keyed = k;
 	return 0;
 }
