@@ -404,43 +404,43 @@ static bool read_number(void *arg, const char *name, const char *value)
 #define TURN		NSEC_PER_MSEC
 
 /**
- * struct coming - a request for the next runs of a schedule
+ * struct next_runs - a request for the next runs of a schedule
  * @request: the request
  * @spec: the schedule
  * @run: the next one; SCHEDULE_NEVER: there are no more
  * @left: how many are to be shown
  * @list: those that were found
  * @timer: for its next turn, if it is the first of those that wait
- * @next: in daemon.coming
+ * @next: in daemon.next_runs
  */
-struct coming {
+struct next_runs {
 	struct request *request;
 	struct schedule_spec spec;
 	uint64_t run;
 	uint64_t left;
 	json_t *list;
 	struct alarm timer;
-	struct coming *next;
+	struct next_runs *next;
 };
 
-static void find_runs(struct coming *c);
+static void find_runs(struct next_runs *c);
 
-static void end_coming(struct coming *c)
+static void end_next_runs(struct next_runs *c)
 {
 	struct daemon *d = c->request->daemon;
 
 	request_answer(c->request, 200, json_pack("{s:s,s:o}", "schedule", c->request->id,
 						  "next", c->list));
 	alarm_disarm(d->alarms, &c->timer);
-	LL_DELETE(d->coming, c);
+	LL_DELETE(d->next_runs, c);
 	schedule_free_spec(&c->spec);
 	free(c);
-	c = d->coming;
+	c = d->next_runs;
 	if (c && alarm_arm(d->alarms, &c->timer, alarms_now(d->alarms) + TURN))
 		find_runs(c);
 }
 
-static void add_run(struct coming *c)
+static void add_run(struct next_runs *c)
 {
 	json_int_t at = c->run, due = schedule_due(&c->spec, c->request->id, c->run);
 	char id[TASK_ID_MAX + 1];
@@ -450,7 +450,7 @@ static void add_run(struct coming *c)
 }
 
 /* Called for the first of those that wait. */
-static void find_runs(struct coming *c)
+static void find_runs(struct next_runs *c)
 {
 	struct alarms *alarms = c->request->daemon->alarms;
 	uint64_t end = alarms_now(alarms) + TURN;
@@ -464,20 +464,20 @@ static void find_runs(struct coming *c)
 		add_run(c);
 		c->run = schedule_next(&c->spec, c->run);
 	}
-	end_coming(c);
+	end_next_runs(c);
 }
 
 static void next_turn(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	find_runs(container_of(a, struct coming, timer));
+	find_runs(container_of(a, struct next_runs, timer));
 }
 
 static void show_next(struct request *r, struct queue *q, const struct record *record, void *arg)
 {
 	uint64_t now = work_now_ms(r->daemon), left, count = (uintptr_t)arg;
 	struct daemon *d = r->daemon;
-	struct coming *c;
+	struct next_runs *c;
 
 	if (!record)
 		return;
@@ -500,8 +500,8 @@ static void show_next(struct request *r, struct queue *q, const struct record *r
 		left++;
 	if (record->state == RECORD_ENABLED && record->next != SCHEDULE_NEVER)
 		c->left = left < count ? left : count;
-	LL_APPEND(d->coming, c);
-	if (d->coming == c)
+	LL_APPEND(d->next_runs, c);
+	if (d->next_runs == c)
 		find_runs(c);
 }
 

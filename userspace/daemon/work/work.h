@@ -33,7 +33,7 @@
 struct api;
 struct callbacks;
 struct census;
-struct coming;
+struct next_runs;
 struct held;
 struct host;
 struct lane;
@@ -70,7 +70,7 @@ struct member {
  * @removed: removed queues, until all that they began has ended
  * @census: of all queues, once somebody has asked
  * @schedules: by field
- * @coming: requests for the next runs of schedules, one after another
+ * @next_runs: requests for the next runs of schedules, one after another
  * @heartbeat: expires each second
  * @curl: timeout of libcurl
  * @curl_now: libcurl wants to run in this turn
@@ -123,7 +123,7 @@ struct daemon {
 	struct queue *removed;
 	struct census *census;
 	struct schedule *schedules;
-	struct coming *coming;
+	struct next_runs *next_runs;
 	struct alarm heartbeat;
 	struct alarm curl;
 	bool curl_now;
