@@ -15,7 +15,8 @@
 need gcc make uthash-dev libjansson-dev zsh
 # Any warning is an error in these builds.
 export WERROR=1
-out=$build/ctl
+# A directory of its own, because other stages may be building twheelctl.
+out=$build/completion
 quietly make -s -C "$top/userspace" O="$out" ctl
 ctl=$out/twheelctl
 scripts=$top/userspace/ctl/completion
