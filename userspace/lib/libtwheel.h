@@ -281,8 +281,8 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * buckets.
  *
  * If another process has just armed a timer, the answer may still ignore it, so if other
- * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
- * events do not count.
+ * processes arm timers of the wheel, wait for twheel_fd() instead. On a wheel of
+ * twheel_observe_fd(), the answer also ignores unread events.
  *
  * Return: a time in ns that is no later than the earliest deadline plus the slack of its timer.
  * The event itself comes up to a tick later, so a loop that finds nothing at that time should
@@ -397,8 +397,8 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * A periodic timer keeps its period, which begins again at @deadline. If it is armed, an
  * unread event of earlier periods may be withdrawn or may still be read.
  *
- * Return: 1: the timer was armed or its event was unread, and that deadline will never be
- * reported; 0: it was idle, or its event has been read; -ENOENT: the id is stale; -ECHILD.
+ * Return: 1: the timer was armed or its event was unread, and no event for the old deadline will
+ * be read; 0: it was idle, or its event has been read; -ENOENT: the id is stale; -ECHILD.
  */
 int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
 
@@ -412,11 +412,11 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * and the next twheel_set() takes no lock either.
  *
  * A periodic timer that is armed may also have an unread event of earlier periods, which only a
- * system call can withdraw. On a wheel of twheel_open(), the function does not make this call
- * before this process makes a timer periodic. From then on, and always on a wheel of
- * twheel_open_fd(), it makes the call for timers of REGISTER, and for those to which REARM gave a
- * period or a slack. Therefore, if you share a wheel of twheel_open(), and another process makes a
- * timer periodic, the event of earlier periods may still be read.
+ * system call can withdraw. The function makes this call for each timer that may be periodic, that
+ * is, for timers of REGISTER, and for those to which REARM gave a period or a slack. A wheel of
+ * twheel_open() is an exception: the function makes no such call there until this process makes a
+ * timer periodic. If only another process makes timers of such a wheel periodic, the event of
+ * earlier periods may still be read.
  *
  * On a module of version 0.2, the twheel_set() that follows a twheel_clear() takes a lock.
  *

@@ -324,20 +324,21 @@ struct twheel_table {
 };
 
 /*
- * The word of a timer that is disarmed and has no unread event. A timer whose word is 0 may have
- * one. The kernel treats both words in the same way, and only user space writes this one. If you
- * arm a timer and your exchange returns %TWHEEL_PARKED, you need not ask the kernel if there is an
- * unread event.
+ * A word that means disarmed, like 0, and also that the timer has no unread event. If you arm a
+ * timer, and your exchange returns %TWHEEL_PARKED, you need not ask the kernel if there is an
+ * unread event. If it returns 0, there may be one. Only user space stores %TWHEEL_PARKED, and the
+ * kernel treats it in the same way as 0.
  *
- * If your exchange for 0 has returned a deadline, you may replace the 0 by %TWHEEL_PARKED, unless
- * the timer may have an unread event. It may have one if it was armed while that event was unread,
- * or if it is periodic and the event is of an earlier period. If it cannot have one, you may also
- * replace the deadline by %TWHEEL_PARKED directly, without storing 0 first. In both cases, use
- * compare-and-exchange, because another thread may arm the timer, or the kernel may expire it, at
- * the same time. If the table lacks %TWHEEL_FEATURE_PARKED, the kernel takes this word for a
+ * If your exchange for 0 has returned a deadline, you may replace the 0 by %TWHEEL_PARKED, because
+ * an armed timer normally has no unread event. There are two exceptions, in which the 0 has to
+ * stay. One is a timer that was armed in the table while its event was unread. The other is a
+ * periodic timer, because an event of an earlier period may be unread. For all other timers, you
+ * may also replace the deadline by %TWHEEL_PARKED directly, without storing 0 first. In both cases,
+ * use compare-and-exchange, because another thread may arm the timer, or the kernel may expire it,
+ * at the same time. If the table lacks %TWHEEL_FEATURE_PARKED, the kernel takes this word for a
  * deadline.
  *
- * As a deadline for REGISTER or REARM, this value means never.
+ * If you pass this value to REGISTER or REARM as a deadline, the timer never expires.
  */
 #define TWHEEL_PARKED		(~0ULL - 1)
 
