@@ -79,9 +79,9 @@ func openKernel(o *Options) (*kernel, error) {
 	return k, nil
 }
 
-// isAbsent returns true if openKernel failed because there is no device, or none for this process.
-// libtwheel falls back for the same reasons. Once the device is open, only a module that is too
-// old counts.
+// isAbsent returns true if openKernel failed for a reason for which Open uses package time, as
+// libtwheel uses its in-process wheel: there is no device, the process may not open it, or the
+// module is too old or cannot map its table on this processor.
 func isAbsent(err error) bool {
 	var failed *os.PathError
 
@@ -303,8 +303,9 @@ func (k *kernel) use(n uint32, t *arming, due time.Duration) {
 	}
 }
 
-// move moves an arming, unless it has ended. If kick is not nil, the caller kicks later, and move
-// only lowers the time in it, before which that has to be done.
+// move moves an arming, unless it has ended. If the kernel would look too late, move kicks the
+// wheel. If kick is not nil, move leaves that to the caller, and lowers *kick to the deadline, which
+// the caller passes to kickBefore.
 func (k *kernel) move(n uint32, due time.Duration, kick *uint64) bool {
 	deadline := k.origin + uint64(due)
 	if !k.exchange(n, deadline) {

@@ -18,7 +18,8 @@
 // and behave the same, so that the tests of a program run anywhere. Any other failure of Open is
 // an error, for example a tick below the minimum that the module permits.
 //
-// The module has no address from which it could be fetched. To use it, run this in your own module:
+// "go get" cannot fetch this package, because it is not published. To use it, run this in your own
+// module:
 //
 //	go mod edit -require twheel@v0.3.0 -replace twheel=PATH/userspace/bindings/go
 package twheel
@@ -285,8 +286,8 @@ func (t *arming) reset(d time.Duration, kick *uint64) bool {
 	return ended
 }
 
-// resetLocked moves an arming, or ends it and begins another one. If a Timer is armed, C is empty.
-// The caller holds mu.
+// resetLocked moves an arming, or ends it and begins another one. A move need not empty C, because
+// C of a Timer is empty while the timer is armed. The caller holds mu.
 func (t *arming) resetLocked(d time.Duration, kick *uint64) bool {
 	if t.slot != noSlot && d > 0 && t.w.k.move(t.slot, t.w.later(d), kick) {
 		return true
@@ -305,7 +306,7 @@ func (t *arming) begin(d time.Duration) {
 	case t.w.k != nil && t.w.k.arm(t, t.w.later(d)):
 	case t.std == nil:
 		t.waiting = true
-		// If a Ticker expires at once, expired waits for mu, and then finds std.
+		// A Ticker may expire before std is set, but expired waits for mu before it uses std.
 		t.std = time.AfterFunc(d, t.expired)
 	default:
 		t.waiting = true
@@ -396,7 +397,8 @@ func (t *arming) read(slot uint32) {
 		t.slot = noSlot
 	}
 	t.w.k.put(slot)
-	// If the timer was stopped in the meantime, Stop has returned false for a function.
+	// Call a function even if its timer was stopped in the meantime, because Stop has then returned
+	// false.
 	if (current || t.f != nil) && !t.w.closed.Load() {
 		t.fire()
 	}

@@ -242,12 +242,13 @@ func (c *Client) once(ctx context.Context, method, path string, data []byte, out
 }
 
 // call sends a request, and repeats it as the comment on the package says. If repeat is false, it
-// does so only if twheeld has certainly not done it.
+// repeats only requests that twheeld has certainly not carried out.
 func (c *Client) call(ctx context.Context, method, path string, in, out any, repeat bool) error {
 	return c.callAndWait(ctx, method, path, in, out, repeat, 0)
 }
 
-// callAndWait is call for a request whose answer may come later by wait.
+// callAndWait does the same, but extends the timeout by wait, for a daemon that waits for tasks
+// before it answers.
 func (c *Client) callAndWait(ctx context.Context, method, path string, in, out any, repeat bool, wait time.Duration) error {
 	var data []byte
 	if in != nil {

@@ -79,7 +79,7 @@ func (c *Client) Extend(ctx context.Context, j *Job, lease time.Duration) (bool,
 	return c.report(ctx, "extend", j, map[string]any{"lease": Duration(lease)})
 }
 
-// Release gives a task back without an attempt.
+// Release gives a task back without using up an attempt.
 func (c *Client) Release(ctx context.Context, j *Job) (bool, error) {
 	return c.report(ctx, "release", j, map[string]any{})
 }
@@ -111,9 +111,9 @@ func (c *Client) heartbeat(ctx context.Context, j *Job, lease time.Duration, los
 
 // Work passes each task to handle until the context ends, and extends the lease of the task in the
 // meantime. The context of handle ends when the lease is lost or the context of Work ends. If
-// handle returns an error, the task is repeated. If that is the error of the context of Work, the task is
-// given back without an attempt. Work continues after outages of twheeld, and returns nil when its
-// context has ended.
+// handle returns an error, the task is repeated. If it returns the error of the context of Work, the
+// task is given back without using up an attempt. Work continues after outages of twheeld, and
+// returns nil when its context has ended.
 func (c *Client) Work(ctx context.Context, queue string, lease time.Duration, handle func(context.Context, *Job) error) error {
 	for ctx.Err() == nil {
 		jobs, err := c.Reserve(ctx, queue, 1, lease, 20*time.Second)

@@ -159,7 +159,7 @@ public final class TwheelTimer implements Timer {
         Wheel.wake(wheel);
         boolean interrupted = false;
         while (worker.isAlive()) {
-            // A task may block, and the next one, too.
+            // Repeat this until the thread has ended, because its next task may block as well.
             worker.interrupt();
             try {
                 worker.join(100);
@@ -206,8 +206,8 @@ public final class TwheelTimer implements Timer {
     }
 
     /**
-     * A timeout. The thread that changes its state deletes it from the wheel, and also takes it
-     * out of timeouts, unless an event was read. In that case, the reader does the latter.
+     * A timeout. The thread that changes its state also deletes its timer. If no event of the timer
+     * was read, this thread also takes the timeout out of timeouts; otherwise the reader does.
      */
     static final class Wheeled extends AtomicInteger implements Timeout {
         private static final long serialVersionUID = 1;

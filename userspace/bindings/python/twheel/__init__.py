@@ -35,7 +35,7 @@ _BACKENDS = {None: 0, "kernel": lib.TWHEEL_OPEN_KERNEL, "inprocess": lib.TWHEEL_
 _STATES = {lib.TWHEEL_IDLE: "idle", lib.TWHEEL_ARMED: "armed", lib.TWHEEL_EXPIRED: "unread"}
 _DRAIN = {"expire": lib.TWHEEL_DRAIN_EXPIRE, "cancel": lib.TWHEEL_DRAIN_CANCEL}
 _EVENT = struct.Struct("=5Q8x")
-# A method of Wheel has the name.
+# Wheel has a method that is called list.
 _list = list
 
 
@@ -135,8 +135,9 @@ class Timer:
     def set(self, delay: float) -> bool:
         """Arms the timer, or moves it, so that it expires after this many seconds.
 
-        Returns True if the timer was armed, and then that event will never come. If this
-        returns False, the event may be in the list that you are processing.
+        Returns True if the timer was armed or its event was unread, and then no event for the
+        old deadline will be read. If this returns False, such an event may be in the list that
+        you are processing.
         """
         return self._result(lib.twheel_set(self._wheel._c, self._live_id(),
                                            self._wheel._deadline(delay)))
@@ -153,7 +154,7 @@ class Timer:
         """Deletes the timer. Returns the same as set(), or False if it was deleted before."""
         timers = self._wheel._timers
         self._wheel._c
-        # Only one thread gets it.
+        # If several threads delete the timer, only one of them finds it here.
         if not timers.pop(self._key, None):
             return False
         got = lib.twheel_del(self._wheel._c, self._id)
@@ -174,7 +175,8 @@ class Wheel:
     backend_reason and now_ns().
     """
 
-    # _c is absent when the wheel is closed, so a check costs nothing: see __getattr__().
+    # close() deletes _c, and __getattr__() then raises ClosedError, so that methods need not check
+    # if the wheel is open.
     __slots__ = ("_c", "_timers", "_keys", "_waiters", "__weakref__")
     _c: Any
 
@@ -219,7 +221,8 @@ class Wheel:
         if err:
             fail(err)
         self._timers: Dict[int, Timer] = {}
-        # Processes that share a wheel read each other's events, so their keys differ.
+        # Begin at a random key, because processes that share a wheel read each other's events, and
+        # must not mistake them for their own.
         self._keys = itertools.count(int.from_bytes(os.urandom(7), "little"))
         self._waiters: List[None] = []
         self._c = own(out[0])
@@ -285,7 +288,10 @@ class Wheel:
         return int(lib.twheel_after(self._c, to_ns(delay)))
 
     def add(self, delay: float, data: Any = None) -> Timer:
-        """Makes a timer that expires after this many seconds; with infinity, only after set()."""
+        """Makes a timer that expires after this many seconds.
+
+        With float("inf"), it does not expire before you set() another delay.
+        """
         return self.add_ns(self._deadline(delay), data)
 
     def add_ns(self, deadline_ns: int, data: Any = None) -> Timer:
@@ -366,9 +372,10 @@ class Wheel:
         return taken
 
     def drain(self, mode: str) -> int:
-        """Ends every arming. With "expire", all can be read now; with "cancel", none comes.
+        """Ends every arming, and returns how many it has ended.
 
-        The timers themselves stay. Returns how many armings this ended.
+        With "expire", each armed timer expires now, so that read() returns its event. With
+        "cancel", no event follows. The timers themselves stay.
         """
         got = lib.twheel_drain(self._c, _DRAIN[mode])
         if got < 0:

@@ -7,8 +7,9 @@
     async with timeouts.timeout(5):
         await something()
 
-The loop calls a callback as it calls those of loop.call_later(). Use all of this only in the
-thread of the loop.
+As with loop.call_later(), a callback runs in the context of contextvars in which the timer was
+made, or that you passed, and its exceptions go to the exception handler of the loop. Use all of
+this only in the thread of the loop.
 """
 import asyncio
 import contextvars
@@ -57,10 +58,10 @@ class TimerHandle:
                  callback: Callable[..., object], args: Tuple[Any, ...],
                  context: Optional[contextvars.Context]) -> None:
         self._timeouts = timeouts
-        # Of the wheel; 0 if it is not there.
+        # The id of the timer in the wheel, or 0 if it is not armed there.
         self._id = 0
         self._deadline = deadline
-        # On the loop's clock, where the caller gave it.
+        # The time on the clock of the loop, if the caller passed one.
         self._when: Optional[float] = None
         self._delay = delay
         self._source_traceback: Optional[traceback.StackSummary] = None
@@ -139,7 +140,8 @@ class TimerHandle:
             begin = loop.time()
             self._context.run(callback, *self._args)
             took = loop.time() - begin
-            # The loop knows only which method of Timeouts it has called.
+            # The warning of the loop itself would not name the callback, because the loop has only
+            # called a method of Timeouts.
             if took >= loop.slow_callback_duration:
                 _log.warning("Executing %r took %.3f seconds", self, took)
         except (SystemExit, KeyboardInterrupt):
@@ -186,7 +188,7 @@ class Timeout:
                  deadline: Optional[int] = None) -> None:
         self._timeouts = timeouts
         self._when = when
-        # On the clock of the wheel, if that is more exact than the time on the loop's.
+        # The deadline on the clock of the wheel, or None to calculate it from _when.
         self._deadline = deadline
         self._state = _State.CREATED
         self._handle: Optional[TimerHandle] = None
@@ -224,8 +226,8 @@ class Timeout:
         self._when = when
 
     def _expire(self) -> None:
-        """Ends the block, and those around it whose time is up as well, as the outermost of them
-        raises the TimeoutError. Their events can come up to a tick later."""
+        """Ends the block, and with it the blocks around it whose time is up, because the outermost
+        of them has to raise the TimeoutError. Their own events can come up to a tick later."""
         now = _now()
         outer = self._outer
         while outer:
@@ -304,10 +306,10 @@ class Timeouts:
         # another origin, or in whole milliseconds.
         self._exact = (getattr(self._loop.time, "__func__", None) is asyncio.BaseEventLoop.time)
         self._wheel = Wheel(backend, tick_ns=tick_ns, max_timers=max_timers)
-        # In the wheel, by id; and expired, to be called in this order.
+        # The timers in the wheel, by their ids, and those that the loop has to call, in this order.
         self._handles: Dict[int, TimerHandle] = {}
         self._due: Dict[TimerHandle, None] = {}
-        # If the loop will call _called_soon().
+        # Not None if the loop is going to call _called_soon().
         self._soon: Optional[asyncio.Handle] = None
         self._pid = os.getpid()
         self._out = ffi.new("uint64_t *")
@@ -352,10 +354,10 @@ class Timeouts:
         return Timeout(self, when)
 
     def _exactly(self, delay: float) -> Optional[int]:
-        """Returns the deadline after a delay, or None if the loop's clock is as exact.
+        """Returns the deadline after a delay, or None if the loop has the clock of the wheel.
 
-        The clock of another loop may advance by a millisecond before _on_wheel() reads it again,
-        and the timeout would be early by that.
+        Otherwise _on_wheel() would have to read the clock of the loop again. If that has advanced
+        by a millisecond in the meantime, the timeout would be early by this millisecond.
         """
         return None if self._exact else _after(to_ns(delay))
 
@@ -441,7 +443,7 @@ class Timeouts:
             if handle not in self._due:
                 continue
             del self._due[handle]
-            # In case that this callback leaves the loop, or runs it.
+            # If this callback ends the loop by an exception, or runs it, the loop calls the others.
             if self._due:
                 self._call_soon()
             handle._run()

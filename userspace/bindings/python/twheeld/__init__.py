@@ -209,9 +209,10 @@ class Client:
 
     def call(self, method: str, path: str, body: Optional[Json] = None, *, repeat: bool = True,
              wait: float = 0.0, within: float = float("inf")) -> Json:
-        """Sends a request to a path behind /v1/queues. It is repeated as the module says; without
-        repeat, only if twheeld has not done it. The answer may come after another wait seconds.
-        If within is less than the deadline and the timeout of the client, it replaces them."""
+        """Sends a request to a path behind /v1/queues, and repeats it as the module describes. If
+        "repeat" is false, it repeats only requests that twheeld has certainly not carried out.
+        "wait" extends the timeout, for a daemon that waits for tasks before it answers. "within"
+        limits the deadline and the timeout of the client."""
         end = time.monotonic() + min(self.deadline, within)
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         pause, unknown = _PAUSE, False
@@ -366,7 +367,7 @@ class Client:
         return self._report("extend", one, lease=_duration(lease))
 
     def release(self, one: Task, delay: Optional[float] = None) -> bool:
-        """Gives a task back without an attempt."""
+        """Gives a task back without using up an attempt."""
         return self._report("release", one, delay=_duration(delay))
 
     def _heartbeat(self, one: Task, lease: float, done: threading.Event) -> None:
