@@ -57,7 +57,8 @@ static const struct option observer_options[] = {
 
 const char lifetime_note[] =
 	"A timer lives only as long as its wheel is open: when twheelctl ends, its\n"
-	"wheel and all timers on it are gone. To do something later, let \"after\" wait.\n";
+	"wheel and all timers on it are gone. To run a command later, use \"after\", which\n"
+	"waits until its timer expires.\n";
 
 static const char common_help[] =
 	"\n"

@@ -499,7 +499,7 @@ void open_other(struct wheel *w, const struct verb *verb, const struct conf *con
 	refuse_thread(target->pid);
 	w->pidfd = syscall(SYS_pidfd_open, target->pid, 0);
 	err = errno;
-	/* It may be a thread, which /proc does not show either. */
+	/* This also fails for a thread that refuse_thread() did not see, because /proc hides it. */
 	if (w->pidfd < 0 && is_hidden(target->pid))
 		refuse_target(&nothing, target);
 	if (w->pidfd < 0)

@@ -43,7 +43,10 @@ bool check_format(const char *format)
 	return true;
 }
 
-/* This means nothing if was_due() is true, and the wheel does not count it then either. */
+/*
+ * If was_due() is true, the result must not be used. The wheel does not count the lateness of such
+ * an event either.
+ */
 static __u64 lateness(const struct twheel_event *e)
 {
 	return e->expired_ns - e->deadline_ns;

@@ -304,8 +304,8 @@ static void take_line(struct watch *s, const char *line)
 			arm(s, ns);
 	} else if (is_duration(line, "EXTEND_TIMEOUT_USEC=", &ns)) {
 		/*
-		 * This never shortens the time. Once it is running, the command must send
-		 * WATCHDOG=1 instead.
+		 * This never shortens the time, and has no effect while the command is running,
+		 * because it must then send WATCHDOG=1 instead.
 		 */
 		if (s->phase != RUNNING && ns && twheel_after(s->wheel.twheel, ns) > s->deadline)
 			arm(s, ns);

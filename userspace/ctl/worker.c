@@ -181,7 +181,7 @@ static bool report_end(const struct worker *w, const char *verb, const json_t *t
 
 		if (!err || err == -ESTALE)
 			return !err || lost;
-		/* In these two cases nothing was sent. */
+		/* These two errors mean that no connection was made, so nothing was sent. */
 		lost |= err != -ECONNREFUSED && err != -ENOENT;
 		if (monotonic_now() >= ends)
 			return false;
@@ -235,7 +235,7 @@ static pid_t start_command(const struct worker *w, const json_t *task)
 		setenv("TWHEEL_QUEUE", w->queue, 1);
 		setenv("TWHEEL_TASK", json_string_value(json_object_get(task, "id")), 1);
 		setenv("TWHEEL_ATTEMPT", attempt, 1);
-		/* A twheeld before 0.3 sends none. */
+		/* A twheeld older than 0.3 sends no key. */
 		if (key)
 			setenv("TWHEEL_KEY", key, 1);
 		signal(SIGTERM, SIG_DFL);
