@@ -117,7 +117,7 @@ void held_report_answer(struct held *h, enum verdict v, uint64_t delay_ms, const
 			int status);
 
 /**
- * held_release() - give a task back without an attempt, and free it
+ * held_release() - give a task back without using up an attempt, and free it
  * @h: a task that no request runs for
  * @delay_ms: when it is due again, from now; RELEASE_DUE: at its due time
  */
