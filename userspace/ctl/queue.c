@@ -290,7 +290,7 @@ const struct verb verb_queue = {
 		"Options of make:\n"
 		"      --mode=MODE       push (default) or pull\n"
 		"      --lanes=N         1 to 256 lanes (default: 4), which cannot be changed\n"
-		"      --ahead=DURATION  how long before a task is due a daemon takes it\n"
+		"      --ahead=DURATION  a daemon takes a task this long before it is due\n"
 		"      --timeout=DURATION\n"
 		"                        timeout of tasks that do not set one\n"
 		"      --lane-max=N      maximum number of tasks in each lane\n"
