@@ -101,7 +101,7 @@ void http_die(int status, const json_t *answer)
 	complain("%s%s%s", field ? field : "", field ? ": " : "",
 		 message ? message : "twheeld refused the request");
 	if (status == 404 && field && !strcmp(field, "queue"))
-		hint("create it by: twheelctl queue make QUEUE");
+		hint("to create it: twheelctl queue make QUEUE");
 	leave(exit_status(status));
 }
 
