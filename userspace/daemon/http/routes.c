@@ -276,7 +276,7 @@ static void got_queue(void *arg, struct queue *q, enum store_result result, bool
 		request_newer(w->request, "queue");
 	} else {
 		request_error(w->request, 404, "not_found", "queue",
-			      "there is no such queue: PUT /v1/queues/{q} makes one");
+			      "there is no such queue: PUT /v1/queues/{q} creates it");
 	}
 	free(w);
 }
