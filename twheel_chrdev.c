@@ -264,41 +264,22 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 /*
  * Root reads in /sys/kernel/debug/twheel/wheels a line for each wheel: its number, the uid and
  * pid of the process that opened it, how many timers it has, and how many bytes it takes. The
- * list includes wheels whose descriptor is in a message, or that are only mapped.
+ * list includes wheels whose descriptor is in a message, or that are only mapped. It is made at
+ * once, because a wheel that is closed between two reads must not hide another.
  */
-static void *wheels_start(struct seq_file *m, loff_t *pos)
-{
-	mutex_lock(&wheels_mutex);
-	return seq_list_start(&wheels, *pos);
-}
-
-static void *wheels_next(struct seq_file *m, void *v, loff_t *pos)
-{
-	return seq_list_next(v, &wheels, pos);
-}
-
-static void wheels_stop(struct seq_file *m, void *v)
-{
-	mutex_unlock(&wheels_mutex);
-}
-
 static int wheels_show(struct seq_file *m, void *v)
 {
-	const struct twheel_file *w = list_entry(v, struct twheel_file, wheels);
+	const struct twheel_file *w;
 
-	seq_printf(m, "%llu %u %d %u %llu\n", w->timers.id,
-		   from_kuid_munged(seq_user_ns(m), w->uid), w->pid,
-		   READ_ONCE(w->pages.store.used), READ_ONCE(w->pages.bill.bytes));
+	mutex_lock(&wheels_mutex);
+	list_for_each_entry(w, &wheels, wheels)
+		seq_printf(m, "%llu %u %d %u %llu\n", w->timers.id,
+			   from_kuid_munged(seq_user_ns(m), w->uid), w->pid,
+			   READ_ONCE(w->pages.store.used), READ_ONCE(w->pages.bill.bytes));
+	mutex_unlock(&wheels_mutex);
 	return 0;
 }
-
-static const struct seq_operations wheels_sops = {
-	.start	= wheels_start,
-	.next	= wheels_next,
-	.stop	= wheels_stop,
-	.show	= wheels_show,
-};
-DEFINE_SEQ_ATTRIBUTE(wheels);
+DEFINE_SHOW_ATTRIBUTE(wheels);
 
 static struct dentry *debugfs;
 

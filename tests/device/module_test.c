@@ -988,6 +988,41 @@ TEST(root_finds_all)
 	ASSERT_EQ(0, seteuid(0));
 }
 
+/* Wheels that are closed while root reads the list do not hide others, which stay open. */
+TEST(root_finds_all_at_once)
+{
+	enum { WHEELS = 300, CLOSED = 100 };
+	unsigned long long id[WHEELS];
+	char text[65536], number[24];
+	ssize_t len, more;
+	int fd[WHEELS], list;
+	unsigned int i;
+
+	SKIP_UNLESS_ROOT();
+	for (i = 0; i < WHEELS; i++) {
+		fd[i] = open_wheel(_metadata, 0);
+		id[i] = number_of(fd[i]);
+	}
+	list = open(ALL_WHEELS, O_RDONLY | O_CLOEXEC);
+	if (list < 0)
+		SKIP(return, "NO DEBUGFS HERE: the list of all wheels not tested");
+	/* The first read ends after some of the wheels that are closed next. */
+	len = read(list, text, 1000);
+	ASSERT_EQ(1000, len);
+	for (i = 0; i < CLOSED; i++)
+		close(fd[i]);
+	while ((more = read(list, text + len, sizeof(text) - 1 - len)) > 0)
+		len += more;
+	EXPECT_EQ(0, more);
+	text[len] = '\0';
+	for (; i < WHEELS; i++) {
+		snprintf(number, sizeof(number), "%llu ", id[i]);
+		EXPECT_NE(NULL, strstr(text, number));
+		close(fd[i]);
+	}
+	close(list);
+}
+
 /* Returns true if twheelctl ps prints a line for wheel @id that contains @text. */
 static bool ps_tells(unsigned long long id, const char *text)
 {
