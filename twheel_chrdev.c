@@ -293,9 +293,6 @@ static int device_open(struct inode *inode, struct file *file)
 	w = kzalloc(sizeof(*w), NOWAIT_GFP);
 	if (!w)
 		return -ENOMEM;
-	err = quota_open(&w->pages.bill, file->f_cred, sizeof(*w));
-	if (err)
-		goto free;
 	spin_lock_init(&w->lock);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);
@@ -307,8 +304,12 @@ static int device_open(struct inode *inode, struct file *file)
 	w->offset_boottime = timespec64_to_ns(&boottime);
 
 	err = file_set_up(w, &setup, NULL);
-	if (err)
-		goto close_quota;
+	if (!err)
+		err = quota_open(&w->pages.bill, file->f_cred, sizeof(*w));
+	if (err) {
+		kfree(w);
+		return err;
+	}
 	w->timers.id = get_random_u64();
 	w->uid = file->f_cred->euid;
 	w->pid = task_tgid_nr(current);
@@ -319,12 +320,6 @@ static int device_open(struct inode *inode, struct file *file)
 	/* Lets io_uring try to read without blocking, and poll if that fails. */
 	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
-
-close_quota:
-	quota_close(&w->pages.bill);
-free:
-	kfree(w);
-	return err;
 }
 
 static int device_release(struct inode *inode, struct file *file)

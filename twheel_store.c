@@ -82,7 +82,7 @@ u64 *store_marks(const struct store *s, u32 slot)
 
 /**
  * pages_init() - make a store without any slot
- * @p: the store, zeroed, with a bill. The caller sets @p->store.max
+ * @p: the store, zeroed. The caller sets @p->store.max and @p->bill
  * @lock: the lock of the wheel
  */
 void pages_init(struct pages *p, spinlock_t *lock)
