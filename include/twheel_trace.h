@@ -38,35 +38,26 @@ DECLARE_EVENT_CLASS(twheel_timer,
 		  __entry->now_ns)
 );
 
+#define DEFINE_TIMER_EVENT(name)							\
+	DEFINE_EVENT(twheel_timer, name,						\
+		TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline,	\
+			 u64 now),							\
+		TP_ARGS(t, e, deadline, now))
+
 /* An arming begins, in any way. twheel_stats.armings counts the same. */
-DEFINE_EVENT(twheel_timer, twheel_arm,
-	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
-	TP_ARGS(t, e, deadline, now)
-);
+DEFINE_TIMER_EVENT(twheel_arm);
 
 /* A look found another deadline and queued the timer again. twheel_stats.moved counts the same. */
-DEFINE_EVENT(twheel_timer, twheel_move,
-	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
-	TP_ARGS(t, e, deadline, now)
-);
+DEFINE_TIMER_EVENT(twheel_move);
 
 /* The timer has expired, and has an event. Its lateness is now_ns minus deadline_ns. */
-DEFINE_EVENT(twheel_timer, twheel_expire,
-	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
-	TP_ARGS(t, e, deadline, now)
-);
+DEFINE_TIMER_EVENT(twheel_expire);
 
 /* The event was read. */
-DEFINE_EVENT(twheel_timer, twheel_deliver,
-	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
-	TP_ARGS(t, e, deadline, now)
-);
+DEFINE_TIMER_EVENT(twheel_deliver);
 
 /* CANCEL ends the timer. deadline_ns is 0 if it was idle. */
-DEFINE_EVENT(twheel_timer, twheel_cancel,
-	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
-	TP_ARGS(t, e, deadline, now)
-);
+DEFINE_TIMER_EVENT(twheel_cancel);
 
 /* A wheel was turned once. */
 DECLARE_EVENT_CLASS(twheel_turns,
