@@ -155,16 +155,14 @@ static void hand_over(struct twheel_file *w, u64 now)
 	queue_turn(w);
 }
 
-/* Moves the next turn to an earlier time, if it has become earlier. */
-static void program(struct twheel_file *w, u64 now)
+/* Programs the next turn, or leaves it to the worker if it is due. */
+static void program(struct twheel_file *w, u64 next, u64 now)
 {
-	u64 next = timers_next(&w->timers);
-
-	if (next >= w->programmed || w->dying)
+	if (w->dying)
 		return;
 	if (next <= now)
 		hand_over(w, now);
-	else if (fits_ktime(w, next))
+	else
 		start_timer(w, next, now);
 }
 
@@ -176,10 +174,12 @@ static void program(struct twheel_file *w, u64 now)
 void unlock_wheel(struct twheel_file *w, u64 now)
 	__releases(&w->lock)
 {
+	u64 next = timers_next(&w->timers);
 	bool news = w->timers.news;
 
 	w->timers.news = false;
-	program(w, now);
+	if (next < w->programmed)
+		program(w, next, now);
 	spin_unlock_bh(&w->lock);
 	if (!news)
 		return;
@@ -281,17 +281,13 @@ static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 static unsigned int turn_late(struct twheel_file *w)
 {
 	unsigned int touched;
-	u64 now, next;
+	u64 now;
 
 	/* Wait for the softirq: an hrtimer started during its callback stays on that CPU. */
 	hrtimer_cancel(&w->timer);
 	now = lock_wheel(w);
 	touched = turn(w, now, TURN_BUDGET);
-	next = timers_next(&w->timers);
-	if (!w->dying && next <= now)
-		hand_over(w, now);
-	else if (!w->dying)
-		start_timer(w, next, now);
+	program(w, timers_next(&w->timers), now);
 	unlock_wheel(w, now);
 	return touched;
 }
