@@ -9,7 +9,6 @@
 #include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/errno.h>
-#include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>

@@ -19,7 +19,6 @@
  *
  * The header of the table says the same, but 0 whenever the wheel is queued.
  */
-#include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/kernel_stat.h>

@@ -21,8 +21,6 @@
  * tests/model/table.pml is the model of this and of the marks.
  */
 #include <linux/atomic.h>
-#include <linux/bitops.h>
-#include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
