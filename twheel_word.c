@@ -49,14 +49,13 @@ static void word_step(struct twheel_slot *slot)
 }
 #endif
 
-/* Takes @e off the wheel if it is there. Until its look is over it counts as armed. */
-static void take(struct timers *t, struct timer *e)
+/* Takes @e off the wheel if it is there. Return: true if it counts as armed. */
+static bool take(struct timers *t, struct timer *e)
 	__must_hold(t->store->lock)
 {
-	if (e->place != TIMER_QUEUED)
-		return;
-	wheel_del(&t->wheel, &e->node);
-	e->place = TIMER_TAKEN;
+	if (e->place == TIMER_QUEUED)
+		wheel_del(&t->wheel, &e->node);
+	return e->place == TIMER_QUEUED || e->place == TIMER_TAKEN;
 }
 
 /* Takes the event of @e off the ready list. */
@@ -81,8 +80,7 @@ void timer_to_idle(struct timers *t, struct timer *e)
 	timers_assert_held(t);
 	if (e->place == TIMER_READY)
 		withdraw(t, e);
-	take(t, e);
-	if (e->place == TIMER_TAKEN) {
+	if (take(t, e)) {
 		t->stats.armed--;
 		t->stats.displaced++;
 	}
@@ -138,8 +136,7 @@ static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot
 		     u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
-	take(t, e);
-	if (e->place == TIMER_TAKEN) {
+	if (take(t, e)) {
 		t->stats.armed--;
 	} else {
 		t->stats.armings++;
@@ -168,8 +165,7 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 		e->past = false;
 	else if (e->place != TIMER_TAKEN)
 		e->past = true;
-	take(t, e);
-	if (e->place == TIMER_TAKEN) {
+	if (take(t, e)) {
 		t->stats.moved++;
 		trace_twheel_move(t, e, e->deadline, now);
 	} else {
