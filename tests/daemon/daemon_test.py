@@ -1061,10 +1061,14 @@ def nack_backoff():
     gaps = []
     for _ in range(3):
         task, = reserve(q)
+        before = now_ms()
         equal(report(q, "nack", task)[0], 200)
-        gaps.append(a.call("GET", f"{q}/tasks/nb")[1]["due"] - now_ms())
-    for gap, want in zip(gaps, (200, 400, 800)):
-        assert want - 60 < gap <= want, gaps
+        after = now_ms()
+        due = a.call("GET", f"{q}/tasks/nb")[1]["due"]
+        gaps.append((due - after, due - before))
+    # The daemon counts in whole milliseconds from a moment between the request and its answer.
+    for (least, most), want in zip(gaps, (200, 400, 800)):
+        assert least - 1 <= want <= most + 1, gaps
 
 
 @test("pull: if a client disconnects during reserve, its tasks go to another worker")
@@ -1107,23 +1111,30 @@ def cancel():
     equal(a.call("DELETE", f"{path}/tasks/c-far"), (200, {"id": "c-far", "state": "scheduled"}))
     equal(a.call("DELETE", f"{path}/tasks/c-far")[0], 404)
     put(path, "c-far", callback=url, payload="again", **{"in": "300ms"})
-    answers = []
-    begin = int(now_ms()) + 1200
-    a.call("POST", f"{path}/tasks", {"tasks": [
-        {"id": f"c-{n}", "at": begin, "callback": url} for n in range(40)]})
-    # From 500 ms before their due time, either daemon holds the tasks. Each daemon is asked.
-    time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
-    for n in range(40):
-        status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{n}")
-        answers.append((status, answer.get("state")))
-    time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
-    for n in range(40):
-        if answers[n] == (200, "scheduled"):
-            equal(sink.received(f"c-{n}"), [], f"c-{n} was canceled")
-    recalled = answers.count((200, "scheduled"))
-    print(f"# {recalled} of 40 were recalled")
-    assert recalled >= 30, answers
-    equal(a.call("GET", path)[1]["leased"], 0)
+    recalled = 0
+    # Only tasks that are canceled before they are due count. A slow machine makes more rounds.
+    for trial in range(20):
+        begin = int(now_ms()) + 1200
+        a.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": f"c-{trial}-{n}", "at": begin, "callback": url} for n in range(40)]})
+        # From 500 ms before their due time, either daemon holds the tasks. Each daemon is asked.
+        time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
+        canceled = []
+        for n in range(40):
+            status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{trial}-{n}")
+            if now_ms() >= begin:
+                break
+            equal((status, answer.get("state")), (200, "scheduled"))
+            canceled.append(f"c-{trial}-{n}")
+        time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
+        for task in canceled:
+            equal(sink.received(task), [], f"{task} was canceled")
+        recalled += len(canceled)
+        if recalled >= 30:
+            break
+    print(f"# {recalled} were recalled in {trial + 1} rounds")
+    assert recalled >= 30, recalled
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
     equal([json.loads(r["body"]) for r in sink.received("c-far")], ["again"])
 
 
@@ -1263,6 +1274,8 @@ def pause():
     time.sleep(0.1)
     status, answer = b.call("POST", f"{path}/pause")
     equal((status, answer["paused"], answer["settled"]), (200, True, True))
+    # On a slow machine, some have begun before the pause, and their requests are still under way.
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
     ran = len([r for r in sink.received() if str(r["id"]).startswith("pa-")])
     time.sleep(0.8)
     equal(len([r for r in sink.received() if str(r["id"]).startswith("pa-")]), ran)
@@ -1652,14 +1665,15 @@ def refusing():
 
 @test("/readyz is 503 while Redis cannot write to its disk: MISCONF")
 def misconf():
-    own = Redis("--save", "1 1", "--appendonly", "no")
+    own = Redis("--appendonly", "no")
     d = Daemon(own)
-    own.ask("CONFIG", "SET", "dbfilename", "dump.rdb")
-    os.chmod(own.dir, 0o500)
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
-    if os.geteuid() == 0:
-        # A directory of that name, because root may write everywhere else.
-        os.mkdir(os.path.join(own.dir, "dump.rdb"))
+    # A directory of that name, because root may write everywhere else.
+    os.mkdir(os.path.join(own.dir, "dump.rdb"))
+    os.chmod(own.dir, 0o500)
+    own.ask("CONFIG", "SET", "dbfilename", "dump.rdb")
+    # Redis saves a second after its last save, because there have been changes.
+    own.ask("CONFIG", "SET", "save", "1 1")
     said = wait_until(lambda: unready(d.client()), 20)
     assert "MISCONF" in said, said
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 503)
@@ -2822,13 +2836,24 @@ def bounded():
 @test("D13: a daemon takes no more bodies than hold-bytes, except for those of a last take")
 def bounded_bytes():
     _, d, c = alone("--hold-bytes=1M", "--ahead=5s", mode="push", lanes=1)
-    for _ in range(2):
-        c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-            {"in": "4s", "payload": "x" * 60000, "callback": {"url": sink.url + "/"}}
-            for _ in range(60)]})
-    time.sleep(1)
-    held = d.metric("held")
-    assert 17 <= held <= 35, held
+    most = 0
+    # A slow machine makes more rounds, because only tasks that have not begun count.
+    for trial in range(20):
+        due = int(now_ms()) + 4500
+        for _ in range(2):
+            c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+                {"at": due, "payload": "x" * 60000, "callback": {"url": sink.url + "/"}}
+                for _ in range(60)]})
+        until = now_ms() + 1000
+        while most < 17 or now_ms() < until:
+            held = d.metric("held")
+            if now_ms() >= due:
+                break
+            assert held <= 35, held
+            most = max(most, held)
+        if most >= 17:
+            break
+    assert most >= 17, most
     equal(d.end(), 0)
 
 
