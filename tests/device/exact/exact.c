@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Lateness to the nanosecond, on a machine whose clock counts instructions (ci/exact.sh).
- * There hours and days pass in seconds, and each run yields the same numbers. Each test prints
- * a hash of all times that it saw.
+ * There hours and days pass in seconds, and the load of the host has no effect.
  *
  * On other machines the bounds mean nothing, and a run would take days.
  */
@@ -32,17 +31,12 @@
 /* The time limit of a test, by the machine's clock. */
 #define TEST_DAYS	(60 * 24 * 3600)
 
-#define FNV_BASIS	0xcbf29ce484222325ULL
-#define FNV_PRIME	0x100000001b3ULL
-
 FIXTURE(exact)
 {
 	int fd;
 	__u64 tick;
 	__u64 seed;
-	/* A hash of all times that were seen, relative to the start. */
 	__u64 start;
-	__u64 hash;
 	__u64 worst;
 	__u64 sum;
 	__u64 seen;
@@ -75,7 +69,6 @@ FIXTURE_SETUP(exact)
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &setup));
 	self->tick = setup.tick_ns;
 	self->seed = 0x7477686565;
-	self->hash = FNV_BASIS;
 	/* Allocate the memory for the first timer now, which takes longer than a tick. */
 	cancel(self->fd, reserve(_metadata, self->fd, 0));
 	self->start = now(CLOCK_MONOTONIC);
@@ -84,20 +77,11 @@ FIXTURE_SETUP(exact)
 FIXTURE_TEARDOWN(exact)
 {
 	close_wheel(_metadata, self->fd);
-	printf("# %s.%s: %llu expirations, mean %llu ns late, worst %llu, hash %016llx\n",
+	printf("# %s.%s: %llu expirations, mean %llu ns late, worst %llu\n",
 	       variant->levels ? "one_level" : variant->tick_ns ? "tick_65us" : "tick_524us",
 	       _metadata->name, self->seen, self->seen ? self->sum / self->seen : 0,
-	       self->worst, self->hash);
+	       self->worst);
 	fflush(stdout);
-}
-
-static __u64 fnv(__u64 hash, __u64 value)
-{
-	int i;
-
-	for (i = 0; i < 8; i++)
-		hash = (hash ^ (value >> 8 * i & 0xff)) * FNV_PRIME;
-	return hash;
 }
 
 /*
@@ -114,7 +98,6 @@ static __u64 note(struct __test_metadata *_metadata, struct _test_data_exact *se
 	ASSERT_LE(late, allowed) {
 		TH_LOG("a deadline %llu ns from the start", ev->deadline_ns - self->start);
 	}
-	self->hash = fnv(fnv(self->hash, ev->deadline_ns - self->start), late);
 	self->sum += late;
 	self->seen++;
 	if (late > self->worst)
@@ -299,7 +282,6 @@ TEST_F_TIMEOUT(exact, overruns, TEST_DAYS)
 	/* The periods that were due at the read or, at the latest, at the call after it. */
 	EXPECT_GE(ev.expirations, 2 * HOUR / period);
 	EXPECT_LE(ev.expirations, (now(CLOCK_MONOTONIC) - first) / period + 1);
-	self->hash = fnv(self->hash, ev.expirations);
 	cancel(self->fd, id);
 }
 
@@ -506,7 +488,6 @@ TEST_F_TIMEOUT(exact, many_wheels, TEST_DAYS)
 		printf("# %u wheels with %u timers each: a process waits %llu us, beside timerfds %llu us\n",
 		       rows[i][0], rows[i][1], wheels / NS_PER_US, timerfds / NS_PER_US);
 		EXPECT_LE(wheels, timerfds + TURNS);
-		self->hash = fnv(self->hash, wheels);
 	}
 }
 
