@@ -44,7 +44,7 @@ import resp
 from load import check
 from model_test import CLOCK
 from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms,
-                 run_all, shifted_clock, slow_dns, spare, test, wait_until)
+                 run_all, settle, shifted_clock, slow_dns, spare, test, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -744,7 +744,7 @@ def periodic():
     assert all(r["at"] >= int(r["head"]["twheel-scheduled-at"]) for r in got), "early"
     equal(len({r["head"]["idempotency-key"] for r in got[:4]}), 4, "a key for each run")
     assert a.call("DELETE", f"{path}/tasks/p1")[0] in (200, 202)
-    time.sleep(0.4)
+    settle(0.4)
     count = len(sink.received("p1"))
     time.sleep(0.7)
     equal(len(sink.received("p1")), count, "runs after the cancellation")
@@ -1487,7 +1487,7 @@ def hanging_redis():
         w.start()
         # The first request is sent before the 60,000 bytes, because it would stay in the
         # daemon behind them.
-        time.sleep(0.2)
+        settle(0.2)
     for w in workers:
         w.join()
     for row, (status, code, want, took) in answers.items():

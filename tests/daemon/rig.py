@@ -85,6 +85,13 @@ def spare():
     return 3 * host.withheld
 
 
+def settle(seconds):
+    """Sleep, and longer if the host withholds processors meanwhile, so that others can follow."""
+    withheld = host.withheld
+    time.sleep(seconds)
+    time.sleep(3 * (host.withheld - withheld) / 1000)
+
+
 def free_ports(count=1):
     """Return: unused ports of 127.0.0.1."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
