@@ -101,7 +101,7 @@ void http_die(int status, const json_t *answer)
 	complain("%s%s%s", field ? field : "", field ? ": " : "",
 		 message ? message : "twheeld refused the request");
 	if (status == 404 && field && !strcmp(field, "queue"))
-		hint("to create it: twheelctl queue make QUEUE");
+		hint("twheelctl queue make QUEUE creates it");
 	leave(exit_status(status));
 }
 
