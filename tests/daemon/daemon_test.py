@@ -360,9 +360,10 @@ def made_once():
 @test("put answers created, replaced, kept, exists; a batch has one answer each, in order")
 def put_results():
     q = pull()
+    before = now_ms()
     answer = put(q, "x", **{"in": "1h"})
     equal((answer["result"], answer["state"]), ("created", "scheduled"))
-    assert abs(answer["due"] - now_ms() - 3600000) < 2000
+    assert before - 1 <= answer["due"] - 3600000 <= now_ms() + 1, answer
     first = answer["version"]
     answer = put(q, "x", **{"in": "2h", "payload": {"new": True}})
     equal(answer["result"], "replaced")
@@ -795,7 +796,7 @@ def update_held():
         equal((answer["result"], answer.get("was"), answer["due"]), ("updated", None, due[t]))
     for t in tasks:
         got = sink.wait_for(t)
-        assert due[t] <= got[0]["at"] < due[t] + 1000
+        assert due[t] <= got[0]["at"] < due[t] + 1000 + spare()
         equal([json.loads(r["body"]) for r in got], ["new"])
     put(path, "upr", callback={"url": sink.url + "/hold"}, payload="old", every="1s")
     sink.wait_for("upr")
@@ -897,9 +898,10 @@ def renewed():
     put(path, "long", callback={"url": sink.url + "/slow/9000"}, timeout="20s")
     sink.wait_for("long")
     time.sleep(8)
+    asked = now_ms()
     task = a.call("GET", f"{path}/tasks/long")[1]
     equal((task["state"], task["lost"]), ("leased", 0))
-    assert task["lease_end"] - now_ms() > 2000, task["lease_end"] - now_ms()
+    assert task["lease_end"] - asked > 2000, task["lease_end"] - asked
     wait_until(lambda: state(path, "long") is None)
     equal(len(sink.received("long")), 1, "runs")
 
@@ -1191,7 +1193,7 @@ def move():
     held(path, ["m-soon"])
     equal(b.call("POST", f"{path}/tasks/m-soon/run")[0], 200)
     begun = sink.wait_for("m-soon")[0]["at"]
-    assert begun < due - 1000, due - begun
+    assert begun < due, begun - due
     got, = sink.wait_for("m-held")
     assert got["at"] >= answer["due"], got["at"] - answer["due"]
     equal(int(got["head"]["twheel-scheduled-at"]), answer["due"])
