@@ -272,10 +272,14 @@ static int wheels_show(struct seq_file *m, void *v)
 	const struct twheel_file *w;
 
 	mutex_lock(&wheels_mutex);
-	list_for_each_entry(w, &wheels, wheels)
+	list_for_each_entry(w, &wheels, wheels) {
 		seq_printf(m, "%llu %u %d %u %llu\n", w->timers.id,
 			   from_kuid_munged(seq_user_ns(m), w->uid), w->pid,
 			   READ_ONCE(w->pages.store.used), READ_ONCE(w->pages.bill.bytes));
+		/* The caller repeats this with a larger buffer. */
+		if (seq_has_overflowed(m))
+			break;
+	}
 	mutex_unlock(&wheels_mutex);
 	return 0;
 }
