@@ -796,7 +796,7 @@ def update_held():
         equal((answer["result"], answer.get("was"), answer["due"]), ("updated", None, due[t]))
     for t in tasks:
         got = sink.wait_for(t)
-        assert due[t] <= got[0]["at"] < due[t] + 1000 + spare()
+        assert due[t] <= got[0]["at"] < due[t] + 1000
         equal([json.loads(r["body"]) for r in got], ["new"])
     put(path, "upr", callback={"url": sink.url + "/hold"}, payload="old", every="1s")
     sink.wait_for("upr")
@@ -1113,8 +1113,8 @@ def cancel():
     equal(a.call("DELETE", f"{path}/tasks/c-far"), (200, {"id": "c-far", "state": "scheduled"}))
     equal(a.call("DELETE", f"{path}/tasks/c-far")[0], 404)
     put(path, "c-far", callback=url, payload="again", **{"in": "300ms"})
-    recalled = 0
-    # Only tasks that are canceled before they are due count. A slow machine makes more rounds.
+    asked, recalled = 0, 0
+    # Only answers before the due time count. A slow machine makes more rounds.
     for trial in range(20):
         begin = int(now_ms()) + 1200
         a.call("POST", f"{path}/tasks", {"tasks": [
@@ -1124,18 +1124,19 @@ def cancel():
         canceled = []
         for n in range(40):
             status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{trial}-{n}")
+            if (status, answer.get("state")) == (200, "scheduled"):
+                canceled.append(f"c-{trial}-{n}")
             if now_ms() >= begin:
                 break
-            equal((status, answer.get("state")), (200, "scheduled"))
-            canceled.append(f"c-{trial}-{n}")
+            asked += 1
+            recalled += f"c-{trial}-{n}" in canceled
         time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
         for task in canceled:
             equal(sink.received(task), [], f"{task} was canceled")
-        recalled += len(canceled)
-        if recalled >= 30:
+        if asked >= 40:
             break
-    print(f"# {recalled} were recalled in {trial + 1} rounds")
-    assert recalled >= 30, recalled
+    print(f"# {recalled} of {asked} were recalled in {trial + 1} rounds")
+    assert asked >= 40 and recalled >= asked * 3 / 4, (recalled, asked)
     wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
     equal([json.loads(r["body"]) for r in sink.received("c-far")], ["again"])
 
@@ -1193,7 +1194,7 @@ def move():
     held(path, ["m-soon"])
     equal(b.call("POST", f"{path}/tasks/m-soon/run")[0], 200)
     begun = sink.wait_for("m-soon")[0]["at"]
-    assert begun < due, begun - due
+    assert begun < due - 1000, due - begun
     got, = sink.wait_for("m-held")
     assert got["at"] >= answer["due"], got["at"] - answer["due"]
     equal(int(got["head"]["twheel-scheduled-at"]), answer["due"])
@@ -1270,21 +1271,29 @@ def silent_holder():
 
 @test("a pause releases held tasks, and nothing begins until resume")
 def pause():
-    path = push()
-    for n in range(20):
-        put(path, f"pa-{n}", callback={"url": sink.url + "/"}, **{"in": "400ms"})
-    time.sleep(0.1)
-    status, answer = b.call("POST", f"{path}/pause")
+    path = push(ahead="5s")
+    # Daemons must hold the tasks and answer before these are due. A slow machine makes more rounds.
+    for trial in range(20):
+        due = int(now_ms()) + min(1500 * (trial + 1), 4500)
+        tasks = [f"pa-{trial}-{n}" for n in range(20)]
+        a.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": t, "at": due, "callback": {"url": sink.url + "/"}} for t in tasks]})
+        wait_until(lambda due=due: now_ms() >= due or a.call("GET", path)[1]["leased"] == 20)
+        status, answer = b.call("POST", f"{path}/pause")
+        if now_ms() < due:
+            break
+        equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
+        wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 20)
+    else:
+        raise AssertionError("no pause was answered before the tasks were due")
     equal((status, answer["paused"], answer["settled"]), (200, True, True))
-    # On a slow machine, some have begun before the pause, and their requests are still under way.
-    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
-    ran = len([r for r in sink.received() if str(r["id"]).startswith("pa-")])
-    time.sleep(0.8)
-    equal(len([r for r in sink.received() if str(r["id"]).startswith("pa-")]), ran)
+    equal(a.call("GET", path)[1]["leased"], 0)
+    time.sleep(max(0, (due + 400 - now_ms()) / 1000))
+    equal([sink.received(t) for t in tasks], [[]] * 20)
     equal(a.call("GET", path)[1]["paused"], True)
     equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
-    for n in range(20):
-        equal(sink.wait_for(f"pa-{n}", seconds=3)[0]["attempt"], 1)
+    for t in tasks:
+        equal(sink.wait_for(t, seconds=3)[0]["attempt"], 1)
 
 
 # ---- Outages ----
@@ -2837,7 +2846,7 @@ def bounded():
 
 @test("D13: a daemon takes no more bodies than hold-bytes, except for those of a last take")
 def bounded_bytes():
-    _, d, c = alone("--hold-bytes=1M", "--ahead=5s", mode="push", lanes=1)
+    own, d, c = alone("--hold-bytes=1M", "--ahead=5s", mode="push", lanes=1)
     most = 0
     # A slow machine makes more rounds, because only tasks that have not begun count.
     for trial in range(20):
@@ -2855,6 +2864,7 @@ def bounded_bytes():
             most = max(most, held)
         if most >= 17:
             break
+        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0", 60)
     assert most >= 17, most
     equal(d.end(), 0)
 
