@@ -23,8 +23,8 @@
 #                     user-mode Linux)
 #   --exact           uses the number of executed instructions as the clock, so that the
 #                     load of the host has no effect, and skips idle time
-#   --alike           the same with one processor, so that two runs yield the same times,
-#                     to the nanosecond
+#   --alike           the same with one processor. Two runs yield nearly the same times,
+#                     unless the host is busy
 #   --turns US        the processors of an exact machine take turns whenever a clock
 #                     expires; this makes them do so at least this often (default: 1000 for
 #                     debug kernels, where a processor could otherwise wait for minutes)
