@@ -10,18 +10,18 @@
  * the end the user kicks if necessary, and the suite checks what the protocol promises.
  */
 #include <kunit/test.h>
-#include <linux/cred.h>
-#include <linux/err.h>
-#include <linux/mm.h>
-#include <linux/spinlock.h>
+#include <linux/bitmap.h>
+#include <linux/limits.h>
+#include <linux/module.h>
+#include <linux/string.h>
+#include <linux/time.h>
 
 #include <linux/twheel.h>
 
 #include "twheel_apply.h"
 #include "twheel_notrace.h"
-#include "twheel_pages.h"
-#include "twheel_quota.h"
 #include "twheel_rows.h"
+#include "twheel_store.h"
 
 static void word_step(struct twheel_slot *slot);
 #define word_step word_step
@@ -51,16 +51,54 @@ static u64 exchange_after_step(u64 *word, u64 from, u64 to)
 #define START	(1000 * TICK)
 #define UNLIMITED	U32_MAX
 
-/* A wheel like an open file has it */
+/* Three lines, the last of which is partial, so that the summary has bits without slots. */
+#define SLOTS	(2 * STORE_LINE + 100)
+#define LINES	3
+#define HEADER	4096
 
+/* A wheel with a store that has room for SLOTS timers from the beginning. */
 struct word_wheel {
 	struct timers timers;
-	struct pages pages;
+	struct store store;
+	struct timer timer[SLOTS];
+	struct twheel_slot word[SLOTS];
+	u64 user_data[SLOTS];
+	u64 marks[LINES * STORE_LINE / 64];
+	u64 header[HEADER / sizeof(u64)];
+	/* User space has touched the page of the marks. */
+	bool marked;
 	struct wheel_shape shape;
 	void *mem;
-	/* pages_grow() requires this lock, for which nobody contends. */
-	spinlock_t lock;
 };
+
+static struct word_wheel *wheel_of(const struct store *s)
+{
+	return container_of(s, struct word_wheel, store);
+}
+
+struct timer *store_timer(const struct store *s, u32 slot)
+{
+	return &wheel_of(s)->timer[slot];
+}
+
+struct twheel_slot *store_word(const struct store *s, u32 slot)
+{
+	return &wheel_of(s)->word[slot];
+}
+
+u64 *store_user_data(const struct store *s, u32 slot)
+{
+	return &wheel_of(s)->user_data[slot];
+}
+
+void store_fetch(const void *store, u32 slot, bool due)
+{
+}
+
+u64 *store_marks(const struct store *s, u32 slot)
+{
+	return wheel_of(s)->marked ? &wheel_of(s)->marks[slot / 64] : NULL;
+}
 
 /* Called at the steps: user space's part. */
 static void (*at_word)(struct twheel_slot *slot);
@@ -87,11 +125,6 @@ static void exchange_step(u64 *word)
 		at_exchange(word);
 }
 
-/* There is no worker here. */
-void quota_turn(struct work_struct *work)
-{
-}
-
 static struct word_wheel *wheel_alloc(struct kunit *test)
 {
 	struct word_wheel *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
@@ -104,41 +137,30 @@ static struct word_wheel *wheel_alloc(struct kunit *test)
 	return w;
 }
 
-/* Makes an empty wheel of @max timers, with room for all of them. */
-static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 now)
+/* Makes an empty wheel of @max timers, which are at most SLOTS. */
+static void wheel_begin(struct word_wheel *w, u32 max, u64 now)
 {
 	at_word = NULL;
 	at_next = NULL;
 	at_exchange = NULL;
 	memset(&w->timers, 0, sizeof(w->timers));
-	memset(&w->pages, 0, sizeof(w->pages));
+	memset(w->timer, 0, max * sizeof(*w->timer));
+	memset(w->word, 0, max * sizeof(*w->word));
+	memset(w->marks, 0, sizeof(w->marks));
+	memset(w->header, 0, sizeof(w->header));
 	memset(w->mem, 0, wheel_bytes(&w->shape));
-	wheel_init(&w->timers.wheel, &w->shape, w->mem, now, store_fetch, &w->pages.store);
-	spin_lock_init(&w->lock);
-	pages_init(&w->pages, &w->lock);
-	KUNIT_ASSERT_EQ(test, 0, quota_open(&w->pages.bill, current_cred(), 0));
-	w->pages.store.max = max;
-	while (w->pages.store.room < max) {
-		u32 room = w->pages.store.room;
-
-		/* The store gets more room only after the present room was used. */
-		w->pages.store.fresh = room;
-		KUNIT_ASSERT_EQ(test, 0, pages_grow(&w->pages));
-		KUNIT_ASSERT_LT(test, room, w->pages.store.room);
-	}
-	w->pages.store.fresh = 0;
-	/* There is a single thread, so lockdep need not know that it has the lock. */
-	w->pages.store.lock = NULL;
-	timers_begin(&w->timers, &w->pages.store);
+	w->store = (struct store) { .max = max, .room = max };
+	w->marked = false;
+	wheel_init(&w->timers.wheel, &w->shape, w->mem, now, store_fetch, &w->store);
+	timers_begin(&w->timers, &w->store);
 }
 
-static void wheel_end(struct word_wheel *w)
+/* User space takes no more steps. */
+static void wheel_end(void)
 {
 	at_word = NULL;
 	at_next = NULL;
 	at_exchange = NULL;
-	pages_free(&w->pages);
-	quota_close(&w->pages.bill);
 }
 
 static struct twheel_timer do_op(struct kunit *test, struct word_wheel *w, u32 opcode,
@@ -362,7 +384,7 @@ static void look_begin(struct kunit *test, struct look_test *lt, unsigned int n,
 
 	*lt = (struct look_test) { .w = w, .timers = &w->timers, .now = START };
 	current_test = lt;
-	wheel_begin(test, w, 1, START - 200 * TICK);
+	wheel_begin(w, 1, START - 200 * TICK);
 	for (i = 0; i < STEPS; i++, n /= CHOICES)
 		lt->script[i] = n % CHOICES;
 	look_arm(test, lt, row);
@@ -404,7 +426,7 @@ static void look_kicks(struct look_test *lt)
 /* Returns true if the test continues. */
 static bool look_end(struct kunit *test, struct look_test *lt)
 {
-	wheel_end(lt->w);
+	wheel_end();
 	if (test->status != KUNIT_FAILURE)
 		return true;
 	kunit_info(test, "script %u%u%u%u%u%u", lt->script[0], lt->script[1],
@@ -543,26 +565,11 @@ static void read_counts_anew(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 1U, timers_consume(lt->timers, &event, 1, until[0]));
 		KUNIT_EXPECT_EQ(test, lt->timers->stats.unread, 0ULL);
 		KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, (unsigned int)TIMER_IDLE);
-		wheel_end(lt->w);
+		wheel_end();
 	}
 }
 
 /* Marks */
-
-/* Three lines, the last of which is partial, so that the summary has bits without slots. */
-#define SLOTS	(2 * STORE_LINE + 100)
-
-/* Allocates the page of the mapping at @pgoff, as if user space touched it. */
-static void touch_page(struct kunit *test, struct word_wheel *w, pgoff_t pgoff)
-{
-	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
-	struct vm_fault vmf = { .vma = vma, .pgoff = pgoff };
-
-	KUNIT_ASSERT_NOT_NULL(test, vma);
-	vma->vm_private_data = &w->pages;
-	KUNIT_ASSERT_FALSE(test, pages_vm_ops.fault(&vmf));
-	put_page(vmf.page);
-}
 
 static struct twheel_table *marks_header(const struct word_wheel *w)
 {
@@ -570,12 +577,9 @@ static struct twheel_table *marks_header(const struct word_wheel *w)
 }
 
 /* Maps the wheel, except for the page of its marks. */
-static void marks_map(struct kunit *test, struct word_wheel *w, u64 next)
+static void marks_map(struct word_wheel *w, u64 next)
 {
-	struct twheel_table *table = pages_header(&w->pages);
-
-	KUNIT_ASSERT_NOT_NULL(test, table);
-	timers_map(&w->timers, table, PAGE_SIZE, CLOCK_MONOTONIC, next);
+	timers_map(&w->timers, (struct twheel_table *)w->header, HEADER, CLOCK_MONOTONIC, next);
 }
 
 /* Makes a mapped wheel with @nr idle timers, in the slots from 0 on. */
@@ -584,11 +588,11 @@ static struct word_wheel *marks_begin(struct kunit *test, struct word_wheel *w, 
 	struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 	u32 i;
 
-	wheel_begin(test, w, SLOTS, START);
+	wheel_begin(w, SLOTS, START);
 	for (i = 0; i < nr; i++)
 		KUNIT_ASSERT_EQ(test, i, (u32)do_op(test, w, TWHEEL_OP_REGISTER, timer, START).id);
-	marks_map(test, w, WHEEL_NEVER);
-	touch_page(test, w, marks_header(w)->marks_offset >> PAGE_SHIFT);
+	marks_map(w, WHEEL_NEVER);
+	w->marked = true;
 	return w;
 }
 
@@ -788,7 +792,7 @@ static void mark_interleaved(struct kunit *test, struct mark_test *mt, const str
 	/* In the tick of its deadline, or the next one from now on. */
 	KUNIT_EXPECT_LE(test, came, (max(mt->to, START + 1) + TICK - 1) & ~(TICK - 1));
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 static void mark_every_interleaving(struct kunit *test)
@@ -844,7 +848,7 @@ static void mark_reads_again(struct kunit *test)
 	next = marks_turn(w, next, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, next, START + 20 * TICK);
 	KUNIT_EXPECT_EQ(test, place_of(w, 7), (unsigned int)TIMER_QUEUED);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* The values of next_ns, for readers of the table. */
@@ -852,10 +856,10 @@ static void next_is_published(struct kunit *test)
 {
 	struct word_wheel *w = wheel_alloc(test);
 
-	wheel_begin(test, w, SLOTS, START);
+	wheel_begin(w, SLOTS, START);
 	/* Nobody has mapped the table. */
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 4711, START), 4711ULL);
-	wheel_end(w);
+	wheel_end();
 
 	marks_begin(test, w, 20);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
@@ -883,7 +887,7 @@ static void next_is_published(struct kunit *test)
 	timers_turn(&w->timers, START, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, place_of(w, 4), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, timers_next(&w->timers), START + 2 * TICK);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* A turn leaves an event whose timer was armed again, and a KICK withdraws it. */
@@ -920,7 +924,7 @@ static void mark_withdraws(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 /*
@@ -953,7 +957,7 @@ static void kick_goes_on(struct kunit *test)
 	w->timers.kicks--;
 	KUNIT_EXPECT_EQ(test, place_of(w, last), (unsigned int)TIMER_QUEUED);
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* Makes a wheel that has not turned with eight due timers, for which later ones have to wait. */
@@ -963,7 +967,7 @@ static struct word_wheel *overdue_begin(struct kunit *test)
 	struct word_wheel *w = wheel_alloc(test);
 	unsigned int i;
 
-	wheel_begin(test, w, 256, START);
+	wheel_begin(w, 256, START);
 	for (i = 0; i < 8; i++)
 		do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
 	return w;
@@ -983,7 +987,7 @@ static void kick_after_set_back(struct kunit *test)
 	look_at(&w->timers, 8, START + 2);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* G2: A deadline that was past when it was armed does not count as late, even if it waits. */
@@ -1007,7 +1011,7 @@ static void past_is_not_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s.lateness_sum_ns, 8 * (now - START - 1));
 	KUNIT_EXPECT_EQ(test, s.worst_lateness_ns, now - START - 1);
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* Returns how many changed words the kernel has looked at. */
@@ -1052,7 +1056,7 @@ static void mark_budget(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(summary_map(w), 64));
 		KUNIT_EXPECT_EQ(test, w->timers.slot, 0U);
-		wheel_end(w);
+		wheel_end();
 	}
 }
 
@@ -1078,7 +1082,7 @@ static void mark_behind_busy_ones(struct kunit *test)
 		timers_turn(&w->timers, START, 64);
 	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
-	wheel_end(w);
+	wheel_end();
 }
 
 /* However many timers are marked, each turn leaves a share of its budget to due timers. */
@@ -1096,7 +1100,7 @@ static void mark_leaves_room(struct kunit *test)
 	timers_turn(&w->timers, START + TICK, 64);
 	KUNIT_EXPECT_GE(test, w->timers.stats.expired, 32ULL);
 	KUNIT_EXPECT_LE(test, w->timers.stats.expired, 64ULL);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* Marks of slots without a timer, and of lines beyond the slots, have no effect. */
@@ -1139,7 +1143,7 @@ static void mark_of_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
 	KUNIT_EXPECT_FALSE(test, test_bit(1, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
-	wheel_end(w);
+	wheel_end();
 }
 
 /* A summary bit for marks whose page was never touched. */
@@ -1148,14 +1152,14 @@ static void mark_without_page(struct kunit *test)
 	struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 	struct word_wheel *w = wheel_alloc(test);
 
-	wheel_begin(test, w, SLOTS, START);
+	wheel_begin(w, SLOTS, START);
 	do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
-	marks_map(test, w, WHEEL_NEVER);
+	marks_map(w, WHEEL_NEVER);
 	bitmap_fill(summary_map(w), 128);
 	KUNIT_EXPECT_EQ(test, marks_turn(w, START, UNLIMITED), WHEEL_NEVER);
 	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
-	wheel_end(w);
+	wheel_end();
 }
 
 /* A user that marks each timer that is looked at, every time, and moves it. */
@@ -1195,7 +1199,7 @@ static void mark_again(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
 	}
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 /* A word that a user changes before each exchange, after so many that he leaves alone. */
@@ -1264,7 +1268,7 @@ static void mark_contended(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, place_of(w, 2), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, *words[1], 0ULL);
 	check_sums(test, w);
-	wheel_end(w);
+	wheel_end();
 }
 
 static struct kunit_case word_cases[] = {

@@ -83,7 +83,7 @@ void shim_fail(struct kunit *test, const struct shim_check *check, const char *f
 {
 	va_list args;
 
-	test->failed = true;
+	test->status = KUNIT_FAILURE;
 	printf("    # %s: %s FAILED at %s:%d\n", test->name,
 	       check->fatal ? "ASSERTION" : "EXPECTATION", check->file, check->line);
 	printf("    #   %s, but %#llx and %#llx\n    #   ", check->text,
@@ -107,7 +107,7 @@ static bool run_once(const struct kunit_case *c, const void *param)
 	if (!setjmp(test.aborted))
 		c->run_case(&test);
 	free_all(&test);
-	return !test.failed;
+	return test.status == KUNIT_SUCCESS;
 }
 
 static const char *verdict(bool ok)

@@ -39,8 +39,7 @@ case $version in
 esac
 
 take_tree "$version"
-plant twheel.o twheel_quota.o twheel_store.o twheel_kunit.o twheel_turn_kunit.o \
-	twheel_model_kunit.o twheel_word_kunit.o
+plant twheel.o twheel_kunit.o twheel_turn_kunit.o twheel_model_kunit.o twheel_word_kunit.o
 dir=$tree.build${kasan:+-kasan}
 mkdir -p "$dir"
 # Another checkout may have built these from files that look older.

@@ -18,10 +18,15 @@
 
 struct shim_memory;
 
+enum kunit_status {
+	KUNIT_SUCCESS,
+	KUNIT_FAILURE,
+};
+
 struct kunit {
 	const void *param_value;
 	const char *name;
-	bool failed;
+	enum kunit_status status;
 	jmp_buf aborted;
 	struct shim_memory *memory;
 };
@@ -100,6 +105,14 @@ static_assert(sizeof(uintptr_t) == sizeof(u64), "values are shown as 64 bits");
 	__shim_compare(test, false, l, ==, r, __VA_ARGS__)
 #define KUNIT_EXPECT_LE_MSG(test, l, r, ...) \
 	__shim_compare(test, false, l, <=, r, __VA_ARGS__)
+#define KUNIT_EXPECT_NE_MSG(test, l, r, ...) \
+	__shim_compare(test, false, l, !=, r, __VA_ARGS__)
+#define KUNIT_EXPECT_LT_MSG(test, l, r, ...) \
+	__shim_compare(test, false, l, <, r, __VA_ARGS__)
+#define KUNIT_EXPECT_GE_MSG(test, l, r, ...) \
+	__shim_compare(test, false, l, >=, r, __VA_ARGS__)
+#define KUNIT_EXPECT_GT_MSG(test, l, r, ...) \
+	__shim_compare(test, false, l, >, r, __VA_ARGS__)
 #define KUNIT_EXPECT_PTR_EQ_MSG(test, l, r, ...) \
 	__shim_compare(test, false, l, ==, r, __VA_ARGS__)
 #define KUNIT_EXPECT_TRUE_MSG(test, c, ...) \
@@ -120,13 +133,18 @@ static_assert(sizeof(uintptr_t) == sizeof(u64), "values are shown as 64 bits");
 	__shim_compare(test, true, !!(c), ==, true, __VA_ARGS__)
 
 #define KUNIT_EXPECT_EQ(test, l, r)	KUNIT_EXPECT_EQ_MSG(test, l, r, "%s", "")
+#define KUNIT_EXPECT_NE(test, l, r)	KUNIT_EXPECT_NE_MSG(test, l, r, "%s", "")
+#define KUNIT_EXPECT_LT(test, l, r)	KUNIT_EXPECT_LT_MSG(test, l, r, "%s", "")
 #define KUNIT_EXPECT_LE(test, l, r)	KUNIT_EXPECT_LE_MSG(test, l, r, "%s", "")
+#define KUNIT_EXPECT_GE(test, l, r)	KUNIT_EXPECT_GE_MSG(test, l, r, "%s", "")
+#define KUNIT_EXPECT_GT(test, l, r)	KUNIT_EXPECT_GT_MSG(test, l, r, "%s", "")
 #define KUNIT_EXPECT_PTR_EQ(test, l, r)	KUNIT_EXPECT_PTR_EQ_MSG(test, l, r, "%s", "")
 #define KUNIT_EXPECT_TRUE(test, c)	KUNIT_EXPECT_TRUE_MSG(test, c, "%s", "")
 #define KUNIT_EXPECT_FALSE(test, c)	KUNIT_EXPECT_FALSE_MSG(test, c, "%s", "")
 #define KUNIT_ASSERT_EQ(test, l, r)	KUNIT_ASSERT_EQ_MSG(test, l, r, "%s", "")
 #define KUNIT_ASSERT_LE(test, l, r)	KUNIT_ASSERT_LE_MSG(test, l, r, "%s", "")
 #define KUNIT_ASSERT_TRUE(test, c)	KUNIT_ASSERT_TRUE_MSG(test, c, "%s", "")
+#define KUNIT_ASSERT_FALSE(test, c)	KUNIT_ASSERT_TRUE_MSG(test, !(c), "%s", "")
 #define KUNIT_ASSERT_NOT_NULL(test, p)	KUNIT_ASSERT_PTR_NE_MSG(test, p, NULL, "%s", "")
 
 #endif /* _SHIM_KUNIT_TEST_H */

@@ -7,15 +7,16 @@
 
 #ifdef __SANITIZE_THREAD__
 /* It does not know fences, but this. */
-#define smp_mb()	do {						\
+#define mb()	do {						\
 	static int _mb;							\
 									\
 	__atomic_fetch_add(&_mb, 0, __ATOMIC_SEQ_CST);			\
 } while (0)
 #else
 /* A full barrier. */
-#define smp_mb()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define mb()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
+#define smp_mb()	mb() /* They differ only for the memory of devices. */
 
 #define xchg(p, value)	({						\
 	smp_mb__around_rmw();						\
@@ -37,7 +38,7 @@
 #define smp_mb__around_rmw()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 #else
 /* Full, as the kernel's are. */
-#define smp_mb__around_rmw()	smp_mb()
+#define smp_mb__around_rmw()	mb()
 #endif
 
 #endif /* _SHIM_LINUX_ATOMIC_H */

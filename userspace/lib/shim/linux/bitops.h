@@ -4,6 +4,7 @@
 
 #include <linux/types.h>
 
+#define BIT_ULL(nr)		(1ULL << (nr))
 #define BITS_PER_LONG		(8 * sizeof(long))
 #define BITS_TO_LONGS(nr)	(((nr) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 
