@@ -142,7 +142,7 @@ help:
 	@echo 'make demo             run a server with 1,000 connections in a virtual machine'
 	@echo 'make twheeld          build the daemon for delayed tasks, into build/user'
 	@echo 'make demo-tasks       run 1,000 callbacks with two daemons, and kill one of them'
-	@echo 'make check            test all parts: 4 minutes, the first time 10'
+	@echo 'make check            test all parts: 3 minutes, the first time 6'
 	@echo 'make check-ci         test all that CI does: 32 minutes, the first time 60'
 	@echo 'make check-full       run the longer tests, too: TWHEEL_CHECK_MINUTES (default: 90)'
 	@echo 'make NAME             run one stage of these checks:'

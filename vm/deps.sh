@@ -40,14 +40,14 @@ vm | check | check-ci)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils)
 	;;&
 check | check-ci)
-	packages+=(g++ linux-source-6.12 flex bison bc perl ccache "${daemon[@]}")
+	packages+=(g++ linux-source-6.12 perl ccache "${daemon[@]}")
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev)
 	;;&
 check-ci)
 	# Not gcc-multilib, because it conflicts with cross compilers.
 	packages+=(gcc-12-multilib libc6-dev-i386)
 	packages+=(ministat golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
-	packages+=(linux-source-6.1 libelf-dev libssl-dev python3 rsync)
+	packages+=(linux-source-6.1 flex bison bc libelf-dev libssl-dev python3 rsync)
 	packages+=(sparse shellcheck codespell git spin coccinelle)
 	packages+=(clang-14 libclang-rt-14-dev dkms mandoc bsdextrautils)
 	;;&
