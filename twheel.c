@@ -38,18 +38,16 @@
  * @bound. @bound is exact until the earliest of these timers is deleted or expires, and
  * is found anew in the next round.
  *
- * Timers of one tick that were armed within the reach of the finest level expire in the
- * order in which they were armed, because they are appended to their bucket. Timers that move
- * down to that level were armed earlier, so they are put in front. A coarser bucket holds
- * its newest timer first, and moving down reverses that, so timers that moved down once
- * also expire in the order in which they were armed.
+ * Timers are put in front of their bucket, where a visit begins. So those of one tick expire
+ * latest first if the finest level reached them when they were armed, and earliest first if they
+ * moved down once, because that reverses a list. Nobody may rely on either order.
  *
  * The nodes of a bucket are far apart in memory, and a visit knows the address of the next one
  * only when the one before it has arrived from memory. So each node contains a jump pointer,
  * which is the number of the node that the visit reaches eight nodes later: see A. Roth and
  * G. Sohi, "Effective Jump-Pointer Prefetching for Linked Data Structures" (ISCA 1999). It names
  * the node that was put into the bucket eight nodes before. If that node has moved elsewhere in
- * the meantime, only the prefetch is wasted. Nodes that are appended name themselves.
+ * the meantime, only the prefetch is wasted.
  *
  * Time never wraps: it is 64 bits of ns, and a tick is at least 1 ns.
  */
@@ -57,7 +55,6 @@
 #include <linux/bitops.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
-#include <linux/prefetch.h>
 
 #include "twheel.h"
 
@@ -109,7 +106,6 @@ size_t wheel_bytes(const struct wheel_shape *shape)
 
 	return BITS_TO_LONGS(buckets) * sizeof(unsigned long) +
 	       (buckets + shape->levels) * sizeof(struct hlist_head) +
-	       sizeof(struct hlist_node **) * (1UL << shape->slot_bits) +
 	       WHEEL_RINGS * sizeof(struct wheel_ring);
 }
 
@@ -152,8 +148,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
 		.nodes = nodes,
 	};
 	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(w->buckets));
-	w->tail = (struct hlist_node ***)(w->bucket + w->buckets + shape->levels);
-	w->ring = (struct wheel_ring *)(w->tail + (1UL << shape->slot_bits));
+	w->ring = (struct wheel_ring *)(w->bucket + w->buckets + shape->levels);
 }
 
 /* Prefetches the node @number, unless this visit ends before it. */
@@ -182,20 +177,18 @@ static __always_inline void push(struct wheel *w, struct hlist_head *head,
 
 /*
  * Links @node, whose tick is after clk, into a bucket of the level for its distance, or of level
- * @floor if that is higher. The node goes to the front of the bucket, except that @append puts it
- * at the end of a bucket of the finest level. If the bucket is not empty, its bit is set already,
- * and @next includes its visit.
+ * @floor if that is higher. If the bucket is not empty, its bit is set already, and @next includes
+ * its visit.
  *
  * Inlined, because a CPU can have only few stores in flight. To arm a random one of 1,000,000
  * timers takes 21 ns, and took 38 ns with the stack frames of two more functions (AMD EPYC).
  */
 static __always_inline void enqueue(struct wheel *w, struct wheel_node *node, u32 nr,
-				    unsigned int floor, bool append)
+				    unsigned int floor)
 {
 	u64 distance = node->tick - w->clk;
 	/* Level l reaches 2^((l + 1) * slot_bits) ticks, inclusively. */
 	unsigned int level = order_level(w, fls64((distance - 1) | 1) - 1);
-	struct hlist_node ***tail;
 	struct hlist_head *head;
 	unsigned int shift;
 	u64 number;
@@ -204,24 +197,12 @@ static __always_inline void enqueue(struct wheel *w, struct wheel_node *node, u3
 	shift = level_shift(w, level);
 	number = node->tick >> shift;
 	head = &w->bucket[bucket_of(w, level, number)];
-
-	tail = &w->tail[number & w->mask];
 	if (hlist_empty(head)) {
 		__set_bit(head - w->bucket, w->occupied);
 		w->filled |= 1U << level;
 		w->next = min(w->next, number << shift);
-		push(w, head, node, nr);
-		if (!level)
-			*tail = &node->link.next;
-	} else if (append && !level) {
-		node->link.next = NULL;
-		node->link.pprev = *tail;
-		node->ahead = nr;
-		**tail = &node->link;
-		*tail = &node->link.next;
-	} else {
-		push(w, head, node, nr);
 	}
+	push(w, head, node, nr);
 	if (level == w->top) {
 		u64 start = number << shift;
 
@@ -271,7 +252,7 @@ bool wheel_add(struct wheel *w, struct wheel_node *node, u32 number, u64 deadlin
 			floor = 0;
 	}
 	node->tick = tick;
-	enqueue(w, node, number, floor, true);
+	enqueue(w, node, number, floor);
 	return true;
 }
 
@@ -288,13 +269,9 @@ void wheel_del(struct wheel *w, struct wheel_node *node)
 	bool last = !node->link.next;
 
 	__hlist_del(&node->link);
-	if (!last)
-		return;
 	/* The pprev of the only node in a bucket points to the bucket, and so tells which it is. */
-	if (head >= w->bucket && head < w->bucket + w->buckets)
+	if (last && head >= w->bucket && head < w->bucket + w->buckets)
 		__clear_bit(head - w->bucket, w->occupied);
-	else if (w->tail[node->tick & w->mask] == &node->link.next)
-		w->tail[node->tick & w->mask] = node->link.pprev;
 }
 
 /* Tick of the first visit after clk, WHEEL_NEVER if all buckets are empty. */
@@ -436,7 +413,7 @@ static noinline void move_down(struct wheel *w, struct hlist_head *head, unsigne
 		fetch(w, node->ahead, false, left);
 		/* A timer postponed by slack goes no lower than the level of that slack. */
 		enqueue(w, node, node->number, node->tick & w->mask ? 0 :
-			order_level(w, __ffs64(node->tick)), false);
+			order_level(w, __ffs64(node->tick)));
 	}
 	head->first = first;
 	if (first)
@@ -479,8 +456,6 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 				continue;
 			}
 			--*budget;
-			/* An appended node names only itself, so fetch the next one here. */
-			prefetchw(node->link.next);
 			fetch(w, node->ahead, true, *budget);
 			__hlist_del(&node->link);
 			return node;

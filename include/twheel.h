@@ -48,7 +48,7 @@ typedef void (*wheel_fetch_fn)(const void *nodes, u32 number, bool due);
  * @tick: when the node is due, while it is queued
  * @number: number of the node, which the caller passes to wheel_add()
  * @ahead: number of the node that a visit reaches %WHEEL_AHEAD nodes later, if none of them has
- *	been deleted, or of this node if it was appended
+ *	been deleted
  */
 struct wheel_node {
 	struct hlist_node link;
@@ -81,7 +81,6 @@ struct wheel_ring {
  * @bucket: the buckets, level after level, followed by a list for each level, which contains the
  *	nodes of the bucket that is being visited
  * @ring: the %WHEEL_RINGS rings
- * @tail: where to append the next node, for each bucket of the finest level that is not empty
  * @visiting: a bit for each level whose list of visited nodes may not be empty
  * @filled: a bit for each level whose buckets may not all be empty
  * @shape: the argument of wheel_init()
@@ -104,7 +103,6 @@ struct wheel {
 	unsigned long *occupied;
 	struct hlist_head *bucket;
 	struct wheel_ring *ring;
-	struct hlist_node ***tail;
 	u32 visiting;
 	u32 filled;
 	u32 mask;

@@ -37,14 +37,10 @@ static void size_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_max_levels(row->shape.shift, row->shape.slot_bits),
 			row->max_levels);
 	KUNIT_EXPECT_EQ(test, wheel_horizon(&row->shape), row->horizon);
-	/*
-	 * A list and a bit for each bucket, a list for each level, the ends of the finest,
-	 * and the rings.
-	 */
+	/* A list and a bit for each bucket, a list for each level, and the rings. */
 	KUNIT_EXPECT_EQ(test, wheel_bytes(&row->shape),
 			(buckets + row->shape.levels) * sizeof(struct hlist_head) +
 			BITS_TO_LONGS(buckets) * sizeof(long) +
-			(sizeof(struct hlist_node **) << row->shape.slot_bits) +
 			WHEEL_RINGS * sizeof(struct wheel_ring));
 }
 

@@ -256,116 +256,6 @@ static void order_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 }
 
-/* Timers of one tick, and which of them are deleted before others are added. */
-struct equal_row {
-	const char *name;
-	struct wheel_shape shape;
-	/* The times at which each half is armed, before a tick that all of them share. */
-	u64 first;
-	u64 second;
-	unsigned int deleted;
-};
-
-#define EQUALS		8U
-
-static const struct equal_row equals[] = {
-	{ "in reach of the finest level", { 19, 6, 0 }, 5, 5, 0 },
-	{ "the last of them", { 19, 6, 0 }, 64, 1, 0 },
-	{ "without the first", { 19, 6, 0 }, 40, 40, 0x01 },
-	{ "without the last that was there", { 19, 6, 0 }, 40, 40, 0x08 },
-	{ "without any that was there", { 19, 6, 0 }, 40, 40, 0x0f },
-	{ "without every other", { 19, 6, 0 }, 40, 39, 0x55 },
-	{ "moved down once", { 19, 6, 0 }, 500, 500, 0 },
-	{ "half of them moved down once", { 19, 6, 0 }, 500, 3, 0 },
-	{ "half of them moved down once, without the last", { 19, 6, 0 }, 500, 3, 0x08 },
-	{ "in reach of one level of 512", { 20, 9, 1 }, 300, 4, 0 },
-	{ "in reach of 16 buckets of 1 ns", { 0, 4, 0 }, 16, 1, 0x40 },
-	{ "moved down once to 16 buckets", { 0, 4, 0 }, 200, 2, 0 },
-};
-
-ROWS(equal, equals);
-
-/* They expire in the order in which they were armed, with any budget. */
-static void equal_test(struct kunit *test)
-{
-	const struct equal_row *row = test->param_value;
-	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
-	struct timer *timers = make_timers(test, EQUALS);
-	const u64 tick = 0x12347;
-	unsigned int budget, i;
-
-	for (budget = 1; budget <= 3; budget++) {
-		unsigned int left = budget;
-		struct wheel_node *node;
-
-		restart(w, tick_start(w, tick - row->first));
-		for (i = 0; i < EQUALS; i++) {
-			u64 from = i < EQUALS / 2 ? row->first : row->second;
-
-			/* Everything that has to move down does so on the way. */
-			KUNIT_EXPECT_EQ(test, expire_all(test, w, tick_start(w, tick - from)), 0U);
-			if (i == EQUALS / 2) {
-				unsigned int j;
-
-				for (j = 0; j < EQUALS / 2; j++)
-					if (row->deleted >> j & 1)
-						wheel_del(w, &timers[j].node);
-			}
-			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
-		}
-		for (i = EQUALS / 2; i < EQUALS; i++)
-			if (row->deleted >> i & 1)
-				wheel_del(w, &timers[i].node);
-		for (i = 0; i < EQUALS; i++) {
-			if (row->deleted >> i & 1)
-				continue;
-			do {
-				left = left ?: budget;
-				node = wheel_expire(w, tick_start(w, tick), &left);
-			} while (!node && wheel_next(w) <= tick_start(w, tick));
-			KUNIT_ASSERT_PTR_EQ_MSG(test, node, &timers[i].node, "timer %u", i);
-		}
-		expect_idle(test, w, tick_start(w, tick));
-	}
-}
-
-/*
- * Timers of one tick expire in the order in which they were added, if the tick was within
- * reach of the finest level. That holds around a timer that was removed, and after one that
- * moved down.
- */
-static void equals_test(struct kunit *test)
-{
-	const struct shape_row *row = test->param_value;
-	u64 now = 4711ULL << row->shape.shift;
-	struct wheel *w = twheel_kunit_make(test, row->shape, now);
-	struct timer *timers = make_timers(test, 12);
-	u64 reach = 1ULL << row->shape.slot_bits;
-	u64 tick = w->clk + reach + reach / 2;
-	unsigned int budget = UNLIMITED;
-	struct wheel_node *node;
-	unsigned int i;
-
-	/* The first two are beyond the finest level, if there is another one. */
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
-	KUNIT_EXPECT_TRUE(test, !wheel_expire(w, now + tick_start(w, reach), &budget));
-	for (i = 2; i < 12; i++)
-		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
-	/* One in the middle, and the last. */
-	wheel_del(w, &timers[5].node);
-	wheel_del(w, &timers[11].node);
-	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[11], tick));
-	now = tick << row->shape.shift;
-	for (i = 0; (node = wheel_expire(w, now, &budget)); i++) {
-		i += i == 5;
-		/* A single level goes round, and reverses the first two. */
-		if (i >= 2 || w->top)
-			KUNIT_EXPECT_TRUE(test, timer_of(node) == &timers[i]);
-	}
-	KUNIT_EXPECT_EQ(test, i, 12U);
-}
-
 /* G8: However often it has to stop, the wheel loses no timer and keeps the order. */
 static void budget_test(struct kunit *test)
 {
@@ -802,8 +692,6 @@ static struct kunit_case twheel_turn_cases[] = {
 	KUNIT_CASE(visit_add_due_test),
 	KUNIT_CASE_PARAM(rearm_test, shape_gen_params),
 	KUNIT_CASE_PARAM(order_test, shape_gen_params),
-	KUNIT_CASE_PARAM(equals_test, shape_gen_params),
-	KUNIT_CASE_PARAM(equal_test, equal_gen_params),
 	KUNIT_CASE_PARAM(budget_test, shape_gen_params),
 	KUNIT_CASE_PARAM(jump_test, shape_gen_params),
 	KUNIT_CASE_PARAM(huge_jump_test, shape_gen_params),

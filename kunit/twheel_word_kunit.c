@@ -895,12 +895,13 @@ static void mark_withdraws(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 20);
 	const struct twheel_stats *s = &w->timers.stats;
-	u64 now = START + TICK;
+	u64 now = START + 4 * TICK;
 	struct twheel_event event;
 	u32 i;
 
+	/* The events come in this order. */
 	for (i = 0; i < 4; i++)
-		arm_and_mark(w, i, START + 1);
+		arm_and_mark(w, i, START + 1 + i * TICK);
 	marks_turn(w, START, UNLIMITED);
 	marks_turn(w, now, UNLIMITED);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);

@@ -988,6 +988,38 @@ TEST(root_finds_all)
 	ASSERT_EQ(0, seteuid(0));
 }
 
+/*
+ * G10: A wheel without timers takes at most 64 KiB, whatever its shape, also after its last timer
+ * has ended.
+ */
+TEST(small_in_every_shape)
+{
+	struct twheel_setup s;
+	struct listed l;
+	__u32 bits, one;
+
+	SKIP_UNLESS_ROOT();
+	if (access("/sys/kernel/debug", X_OK) || access(ALL_WHEELS, F_OK))
+		SKIP(return, "NO DEBUGFS HERE: the bytes of a wheel not tested");
+	for (bits = 4; bits <= 12; bits++) {
+		for (one = 0; one <= 1; one++) {
+			int fd = open_wheel(_metadata, O_NONBLOCK);
+			__u64 id;
+
+			s = (struct twheel_setup) { .slot_bits = bits, .levels = one };
+			ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+			id = add(_metadata, fd, HOUR, 0, 0);
+			EXPECT_EQ(TWHEEL_ARMED, cancel(fd, id));
+			ASSERT_TRUE(listed(number_of(fd), &l));
+			EXPECT_EQ(0, l.timers);
+			TH_LOG("%u levels of %u buckets: %llu bytes", s.levels, 1U << bits,
+			       l.bytes);
+			EXPECT_LE(l.bytes, 65536);
+			close(fd);
+		}
+	}
+}
+
 /* Wheels that are closed while root reads the list do not hide others, which stay open. */
 TEST(root_finds_all_at_once)
 {
