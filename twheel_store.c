@@ -4,7 +4,7 @@
  *
  *   page of the mapping     what is in it
  *   0                       header and summary
- *   1 ...                   words of 256 slots; their timers are in the same block
+ *   1 ...                   words of 256 slots, which belong to 4 blocks of timers
  *   ...                     marks of 32,768 slots
  *
  * (with pages of 4 KiB). A page is allocated when user space accesses it, or when the wheel needs
@@ -34,6 +34,8 @@
 
 #define WORDS		((u32)(PAGE_SIZE / sizeof(struct twheel_slot)))
 #define MARKS		((u32)(PAGE_SIZE * BITS_PER_BYTE))
+/* As few slots as this share a block, so that a wheel with few timers takes little memory. */
+#define BLOCK		64U
 
 /* Where the pages begin in the xarray. SETUP changes their place in the mapping, but not this. */
 #define FIRST_MARKS	1UL
@@ -44,28 +46,28 @@
 
 static struct block *find_block(const struct store *s, u32 slot)
 {
-	return &container_of(s, struct pages, store)->blocks[slot / WORDS];
+	return &container_of(s, struct pages, store)->blocks[slot / BLOCK];
 }
 
 struct timer *store_timer(const struct store *s, u32 slot)
 {
-	return &find_block(s, slot)->timers[slot % WORDS];
+	return &find_block(s, slot)->timers[slot % BLOCK];
 }
 
 struct twheel_slot *store_word(const struct store *s, u32 slot)
 {
-	return &find_block(s, slot)->words[slot % WORDS];
+	return &find_block(s, slot)->words[slot % BLOCK];
 }
 
 u64 *store_user_data(const struct store *s, u32 slot)
 {
-	return &find_block(s, slot)->user_data[slot % WORDS];
+	return &find_block(s, slot)->user_data[slot % BLOCK];
 }
 
 void store_fetch(const void *store, u32 slot, bool due)
 {
 	const struct block *block = find_block(store, slot);
-	u32 i = slot % WORDS;
+	u32 i = slot % BLOCK;
 
 	prefetchw(&block->timers[i]);
 	if (due)
@@ -110,7 +112,7 @@ void pages_free(struct pages *p)
 	unsigned long i;
 	void *page;
 
-	for (i = 0; i < p->store.room; i += WORDS) {
+	for (i = 0; i < p->store.room; i += BLOCK) {
 		free_block(find_block(&p->store, i));
 		cond_resched();
 	}
@@ -165,7 +167,7 @@ static bool install(struct pages *p, u32 nr, const struct block *block, struct b
 
 	/* The copy takes too long to hold the lock of the wheel for it. */
 	mutex_lock(&p->mutex);
-	ours = s->room == nr * WORDS;
+	ours = s->room == nr * BLOCK;
 	if (ours) {
 		if (*blocks && nr)
 			memcpy(*blocks, p->blocks, nr * sizeof(**blocks));
@@ -174,7 +176,7 @@ static bool install(struct pages *p, u32 nr, const struct block *block, struct b
 			swap(p->blocks, *blocks);
 		p->blocks[nr] = *block;
 		/* Not limited to the maximum, which SETUP may change before the first timer. */
-		s->room += WORDS;
+		s->room += BLOCK;
 		spin_unlock_bh(s->lock);
 	}
 	mutex_unlock(&p->mutex);
@@ -186,20 +188,23 @@ static int add_block(struct pages *p, u32 nr)
 {
 	/* The array doubles at each power of two. */
 	size_t array = nr & (nr - 1) ? 0 : max(2 * nr, 1U) * sizeof(struct block);
-	size_t cost = WORDS * (sizeof(struct timer) + sizeof(u64));
+	size_t cost = BLOCK * (sizeof(struct timer) + sizeof(u64));
 	struct block *blocks = NULL, block;
+	struct twheel_slot *words;
+	u32 slot = nr * BLOCK;
 	void *marks;
 	int err;
 
-	marks = get_page_at(p, FIRST_MARKS + nr * WORDS / MARKS);
-	block.words = get_page_at(p, FIRST_WORDS + nr);
-	if (IS_ERR(marks) || IS_ERR(block.words))
-		return PTR_ERR(IS_ERR(marks) ? marks : block.words);
+	marks = get_page_at(p, FIRST_MARKS + slot / MARKS);
+	words = get_page_at(p, FIRST_WORDS + slot / WORDS);
+	if (IS_ERR(marks) || IS_ERR(words))
+		return PTR_ERR(IS_ERR(marks) ? marks : words);
 	err = quota_charge(&p->bill, cost + array);
 	if (err)
 		return err;
-	block.timers = kvcalloc(WORDS, sizeof(*block.timers), STORE_GFP);
-	block.user_data = kvcalloc(WORDS, sizeof(*block.user_data), STORE_GFP);
+	block.words = words + slot % WORDS;
+	block.timers = kvcalloc(BLOCK, sizeof(*block.timers), STORE_GFP);
+	block.user_data = kvcalloc(BLOCK, sizeof(*block.user_data), STORE_GFP);
 	if (array)
 		blocks = kvzalloc(array, STORE_GFP);
 	if (!block.timers || !block.user_data || (array && !blocks))
@@ -229,7 +234,7 @@ int pages_grow(struct pages *p)
 
 	if (!is_full(&p->store))
 		return 0;
-	err = add_block(p, READ_ONCE(p->store.room) / WORDS);
+	err = add_block(p, READ_ONCE(p->store.room) / BLOCK);
 	/* If another call has made room meanwhile, this one has not failed. */
 	return err && is_full(&p->store) ? err : 0;
 }

@@ -20,8 +20,8 @@
 #define NOWAIT_GFP		(GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /**
- * struct block - the slots of a page of words
- * @words: the page of the mapping
+ * struct block - some adjacent slots
+ * @words: their words, in a page of the mapping
  * @timers: the timers of these slots
  * @user_data: the user_data of these slots
  */

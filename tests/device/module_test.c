@@ -251,15 +251,15 @@ TEST_F(loading, minor_is_taken)
 #define OTHER	4322
 
 /* Room for timers is allocated in blocks of this many. */
-#define BLOCK_OF_TIMERS	256
+#define BLOCK_OF_TIMERS	64
 
 /*
  * The memory of a wheel with one block of timers: the wheel itself, its buckets, and for the
  * block a page of words, a page of marks, the timers and their user_data. Then the memory of
- * the next block.
+ * the next block, which is in the same pages.
  */
-#define WHEEL_BYTES	(48 << 10)
-#define BLOCK_BYTES	(22 << 10)
+#define WHEEL_BYTES	(32 << 10)
+#define BLOCK_BYTES	(4 << 10)
 
 FIXTURE(quota) {
 	long long wheels;
@@ -310,7 +310,7 @@ static int open_many(void)
  */
 static int fill_wheels(void)
 {
-	struct twheel_setup s = { .max_timers = 100 };
+	struct twheel_setup s = { .max_timers = BLOCK_OF_TIMERS };
 	int wheels, ret = 0, i;
 
 	for (wheels = 0; wheels < 50; wheels++) {
@@ -320,7 +320,7 @@ static int fill_wheels(void)
 			return errno == ENOSPC ? wheels : 254;
 		if (call(fd, TWHEEL_IOC_SETUP, &s))
 			return 254;
-		for (i = 0; i < 100; i++) {
+		for (i = 0; i < BLOCK_OF_TIMERS; i++) {
 			struct twheel_timer t = { .deadline_ns = HOUR };
 
 			ret = verb(fd, TWHEEL_IOC_REGISTER, &t);
@@ -974,7 +974,7 @@ TEST(root_finds_all)
 	add_many(_metadata, fd, 5, HOUR, 0, 0, NULL);
 	ASSERT_TRUE(listed(id, &l));
 	EXPECT_EQ(5, l.timers);
-	EXPECT_GT(l.bytes, 256 * 64);
+	EXPECT_GT(l.bytes, BLOCK_OF_TIMERS * 64);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	ASSERT_TRUE(send_fd(pair[0], fd));
 	close(fd);

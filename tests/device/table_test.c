@@ -877,7 +877,7 @@ static void make_all(struct __test_metadata *_metadata, int fd)
 	 * The memory of each wheel itself. The first timer adds buckets, rings and a block of
 	 * timers. Each timer has an entry, user_data and a word.
 	 */
-	enum { OF_WHEEL = 3600, OF_FIRST = 13000 + 256 * (64 + 8) + 2 * PAGE };
+	enum { OF_WHEEL = 3600, OF_FIRST = 13000 + 64 * (64 + 8) + 2 * PAGE };
 	enum { OF_TIMER = 64 + 8 + sizeof(struct twheel_slot) };
 	/* N9: the maximum for a timer in all. */
 	enum { AT_MOST = 96 };
