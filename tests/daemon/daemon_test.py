@@ -1511,6 +1511,54 @@ def hanging_redis():
     equal(d.end(), 0)
 
 
+class SlowAnswers:
+    """Between daemons and a Redis. While slow, it passes on what Redis answers bit by bit."""
+
+    def __init__(self, own):
+        self.own, self.slow, self.path = own, False, own.path + ".slow"
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(self.path)
+        server.listen()
+        threading.Thread(target=self.accept, args=(server,), daemon=True).start()
+
+    def accept(self, server):
+        while True:
+            link, to = server.accept()[0], socket.socket(socket.AF_UNIX)
+            to.connect(self.own.path)
+            for ends in ((link, to, False), (to, link, True)):
+                threading.Thread(target=self.pump, args=ends, daemon=True).start()
+
+    def pump(self, from_, to, answers):
+        try:
+            while data := from_.recv(1 << 16):
+                while answers and self.slow and data:
+                    to.sendall(data[:20])
+                    data = data[20:]
+                    time.sleep(0.05)
+                to.sendall(data)
+            to.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+@test("a Redis that takes long for many commands, but answers one after the other, does not hang")
+def slow_redis():
+    own = Redis()
+    between = SlowAnswers(own)
+    d = Daemon(own, f"--redis=unix:{between.path}")
+    c, p = d.client(), "/v1/queues/s"
+    equal(c.call("PUT", p, {"mode": "pull", "lanes": 128})[0], 201)
+    before, begin = len(d.text()), time.monotonic()
+    between.slow = True
+    status, answer = c.call("POST", f"{p}/pause")
+    took = time.monotonic() - begin
+    between.slow = False
+    equal((status, answer.get("settled"), d.text()[before:]), (200, True, ""), f"after {took:.1f} s")
+    # The daemon gives up a Redis that answers nothing for 5 s.
+    assert took > 6, took
+    equal(d.end(), 0)
+
+
 @test("a task runs in time even if the message about it was lost")
 def lost_message():
     path, got = pull(lanes=1), []

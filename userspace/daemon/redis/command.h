@@ -92,6 +92,7 @@ void args_free(struct args *a);
  * @redirects: how often a node of the cluster refused it
  * @give_up: when it is not sent again; 0: it was not refused yet
  * @sent: when its first byte was written; 0: not yet
+ * @timeout: how long Redis may take for it, after its answer to the command before, ns
  * @deadline: when the connection is ended for it
  * @period: in which it was made
  * @fn: of the caller, or NULL
@@ -113,6 +114,7 @@ struct command {
 	unsigned int redirects;
 	uint64_t give_up;
 	uint64_t sent;
+	uint64_t timeout;
 	uint64_t deadline;
 	uint64_t period;
 	store_fn *fn;

@@ -41,6 +41,7 @@ static void watch_head(struct conn *c)
 
 void conn_push(struct conn *c, struct command *cmd, uint64_t timeout)
 {
+	cmd->timeout = timeout;
 	cmd->deadline = alarms_now(c->alarms) + timeout;
 	commands_add(&c->queue, cmd);
 	if (!c->unsent)
@@ -142,6 +143,12 @@ static void take_reply(struct conn *c, redisReply *reply, uint64_t received)
 		freeReplyObject(reply);
 		return;
 	}
+	/*
+	 * Only a Redis that answers nothing hangs. A slow one may take long for a thousand
+	 * commands, so each of them has its whole time from the answer to the one before it.
+	 */
+	if (c->queue.head)
+		c->queue.head->deadline = received + c->queue.head->timeout;
 	c->events->reply(c, cmd, reply, received);
 }
 

@@ -64,7 +64,7 @@ struct conn_events {
  * @subscribe: answers are messages
  * @watch: of the socket, or of @resolve
  * @resolve: the addresses of the server, while they are looked up, or NULL
- * @late: ends the connection when a command is too old
+ * @late: ends the connection if the first command of @queue has no answer in time
  * @retry: connects again
  * @backoff: until the next retry, ns
  * @reader: of hiredis
@@ -129,7 +129,7 @@ void conn_free(struct conn *c);
  * conn_push() - append a command
  * @c: the connection
  * @cmd: the command; belongs to the connection
- * @timeout: until its deadline, ns
+ * @timeout: until its deadline, ns; it begins anew with the answer to the command before
  */
 void conn_push(struct conn *c, struct command *cmd, uint64_t timeout);
 

@@ -3,8 +3,9 @@
  * Redis. Only this room speaks to it.
  *
  * Commands are written at the end of a turn of the loop, all of one turn together.
- * Answers come in the order of the commands. Each command has a deadline; when one
- * passes, its connection is ended, and all its commands fail.
+ * Answers come in the order of the commands. Each command has a deadline, which is put off
+ * when the command before it is answered. When one passes, its connection is ended, and all
+ * its commands fail.
  *
  * A single Redis is one node. A cluster has several, and only those with slots count.
  * A node has two connections:
