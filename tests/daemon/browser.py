@@ -53,14 +53,14 @@ class Browser:
         return self.run("return [...document.querySelector(arguments[0]).rows]"
                         ".map(r => [...r.cells].map(c => c.innerText))", body)
 
-    def until(self, what, seconds=60):
+    def until(self, what):
         """Return: the result of what() once it is true. A row may be replaced while it is read."""
         def tried():
             try:
                 return what()
             except WebDriverException:
                 return None
-        return wait_until(tried, seconds)
+        return wait_until(tried)
 
     def click(self, xpath):
         """Click like a mouse. A row may be replaced just before."""

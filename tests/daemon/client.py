@@ -4,9 +4,11 @@ import http.client
 import json
 import socket
 
+from limits import HANG
+
 
 class Connection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=30):
+    def __init__(self, path, timeout=HANG):
         super().__init__("localhost", timeout=timeout)
         self.path = path
 
@@ -17,7 +19,7 @@ class Connection(http.client.HTTPConnection):
 
 
 class Client:
-    def __init__(self, path, timeout=30):
+    def __init__(self, path, timeout=HANG):
         self.conn = Connection(path, timeout)
 
     def raw(self, method, path, body=None, headers=None):

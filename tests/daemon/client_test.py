@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 
+from limits import HANG
 from rig import DAEMON, Daemon, Redis, dir_, equal, free_ports, now_ms, run_all, test, wait_until
 
 BINDINGS = os.path.abspath(os.path.join(DAEMON, "../bindings"))
@@ -211,7 +212,7 @@ def heartbeat():
     wait_until(lambda: done)
     stop.set()
     for w in workers:
-        w.join(30)
+        w.join(HANG)
         assert not w.is_alive()
     equal(done, [("long", 1, False)])
     equal(fails(client.get, name, "long").status, 404)
@@ -235,7 +236,7 @@ def handlers():
     wait_until(lambda: len(seen) == 3)
     wait_until(lambda: client.get(name, "x")["state"] == "dead")
     stop.set()
-    worker.join(30)
+    worker.join(HANG)
     equal([attempt for attempt, _ in seen], [1, 2, 3])
     assert seen[2][1] - seen[1][1] >= 1.5, seen
     # A text that twheeld would refuse does not end the worker.
@@ -246,14 +247,14 @@ def handlers():
 def lost():
     name = queue()
     stop, learned = threading.Event(), []
-    worker = in_thread(client.work, name, lambda task: learned.append(task.lost.wait(20)),
+    worker = in_thread(client.work, name, lambda task: learned.append(task.lost.wait(HANG)),
                        lease=1, wait=1, stop=stop)
     client.put(name, id="x", delay=0)
     wait_until(lambda: client.get(name, "x")["state"] == "leased")
     client.put(name, id="x", delay=3600)
     wait_until(lambda: learned == [True])
     stop.set()
-    worker.join(30)
+    worker.join(HANG)
     equal(client.get(name, "x")["state"], "scheduled")
 
 
@@ -265,17 +266,17 @@ def lost_in_silence():
 
     def handle(task):
         began.set()
-        learned.append(task.lost.wait(20))
+        learned.append(task.lost.wait(HANG))
 
     worker = in_thread(twheeld.Client(f"127.0.0.1:{own}", deadline=60, timeout=60).work, name,
                        handle, lease=2, wait=1, stop=stop)
     client.put(name, id="x")
-    assert began.wait(20)
+    assert began.wait(HANG)
     other.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: learned)
     other.process.send_signal(signal.SIGCONT)
     stop.set()
-    worker.join(30)
+    worker.join(HANG)
     equal(learned, [True])
     other.end()
 
@@ -399,7 +400,7 @@ def worker(command, env):
               f"jobs/long/{put['version']}/{put['due']} attempt 1\n")
         wait_until(lambda: client.call("GET", "/jobs")["leased"] == 0)
         process.send_signal(signal.SIGTERM)
-        equal((process.wait(30), process.stdout.read()), (0, ""))
+        equal((process.wait(HANG), process.stdout.read()), (0, ""))
 
 
 go = os.environ.get("GO_CLIENT_TEST")

@@ -53,7 +53,7 @@ class Cluster:
     def url(self, nodes=None):
         return "cluster://" + ",".join(f"127.0.0.1:{n.port}" for n in nodes or self.nodes)
 
-    def wait(self, seconds=30):
+    def wait(self):
         """Wait until all live nodes agree, and each master has a replica that is up to date."""
         def good():
             alive = [n for n in self.nodes if n.alive()]
@@ -61,7 +61,7 @@ class Cluster:
                         b"cluster_state:ok" in n.run("CLUSTER", "INFO") for n in alive) and
                     all(n.info("replication", "master_link_status") == "up"
                         for n in alive if n.info("replication", "role") == "slave"))
-        wait_until(good, seconds, 0.05)
+        wait_until(good, step=0.05)
 
     def masters(self):
         return [n for n in self.nodes if n.alive() and n.info("replication", "role") == "master"]
@@ -106,7 +106,7 @@ class Cluster:
             victim.kill()
         wait_until(lambda: all(b"cluster_state:ok" in n.run("CLUSTER", "INFO") and
                                all(s[2][1] != victim.port for s in n.run("CLUSTER", "SLOTS"))
-                               for n in others), 30, 0.05)
+                               for n in others), step=0.05)
         return victim
 
     def end(self):

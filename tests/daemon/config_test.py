@@ -15,6 +15,7 @@ import socket
 import subprocess
 import time
 
+from limits import HANG
 from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, run_all,
                  spare, test, wait_until)
 
@@ -57,12 +58,12 @@ class Configured:
             return [x for x in lines if x.startswith((USED, KEPT))]
         # Each reload ends with one line, and the log of one turn of the loop is written as a
         # whole.
-        wait_until(lambda: said() and self.c.raw("GET", "/healthz")[0] == 200, 10)
+        wait_until(lambda: said() and self.c.raw("GET", "/healthz")[0] == 200)
         return said()
 
     def tcp(self, token, method, path, body=None):
         """Return: status, JSON or text."""
-        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG)
         head = {"Content-Type": "application/json"}
         if token:
             head["Authorization"] = f"Bearer {token}"
@@ -105,7 +106,7 @@ def reload_secrets():
     def call(task):
         equal(x.c.call("PUT", f"{q}/tasks/{task}", {"callback": {"url": sink.url + "/"}})[0], 201)
     call("unreachable")
-    wait_until(lambda: x.c.call("GET", f"{q}/tasks/unreachable")[1]["state"] == "dead", 5)
+    wait_until(lambda: x.c.call("GET", f"{q}/tasks/unreachable")[1]["state"] == "dead")
     for task, secrets in (("one", one), ("both", one + two), ("two", two)):
         write("secret-a", secrets)
         equal(x.reload(f"secret-file = {file}\ncallback-allow = 127.0.0.0/8\n"), [USED])
@@ -151,7 +152,7 @@ def reload_limits():
     wait_until(lambda: x.d.metric("held") == 5)
     equal(x.reload("hold-max = 50\nlane-max = 20\nahead = 5s\n"), [USED])
     equal(put(8, 8), 0, "lane-max")
-    wait_until(lambda: x.d.metric("held") == 14, 5)
+    wait_until(lambda: x.d.metric("held") == 14)
     x.end()
 
 
@@ -174,7 +175,7 @@ def reload_lease():
     for task in ("lease-60", "lease-6"):
         equal([r["attempt"] for r in sink.received(task)], [1], task)
         sink.let(task)
-    wait_until(lambda: x.d.metric("held") == 0, 5)
+    wait_until(lambda: x.d.metric("held") == 0)
     equal((x.d.metric("lost_total"), x.d.metric("stale_total")), (0, 0))
     x.end()
 
@@ -268,7 +269,7 @@ def exposed():
         equal(x.reload(), [USED])
         equal(said(x), told)
         p = subprocess.run([PROGRAM, "-c", x.path, f"--redis=unix:{redis.path}", "--check"],
-                           capture_output=True, text=True, timeout=20, check=False)
+                           capture_output=True, text=True, timeout=HANG, check=False)
         equal((p.returncode, p.stderr.splitlines()), (0, [*more, "connected to Redis"]), p.stdout)
     equal(len(told), 3 + 1 + 2)
     equal(x.tcp(FULL, "GET", "/v1/queues")[0], 200)
@@ -280,7 +281,7 @@ def reload_notify():
     path = os.path.join(dir_, "notify-reload")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(path)
-        s.settimeout(5)
+        s.settimeout(HANG)
         x = Configured("", env={"NOTIFY_SOCKET": path})
         said = []
 

@@ -41,6 +41,7 @@ import threading
 import time
 
 import resp
+from limits import HANG
 from load import check
 from model_test import CLOCK
 from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms,
@@ -278,7 +279,7 @@ def over_tcp():
 
     def send(data):
         with socket.create_connection(("127.0.0.1", port)) as s:
-            s.settimeout(2)
+            s.settimeout(HANG)
             s.sendall(data.replace(b"\n", b"\r\n", data.split(b"\n\n")[0].count(b"\n") + 2))
             answer = http.client.HTTPResponse(s)
             answer.begin()
@@ -520,7 +521,7 @@ def remade_queue():
         equal(c.call("DELETE", p)[0], 200)
         equal(c.call("PUT", p, settings)[0], 201)
         e.process.send_signal(signal.SIGCONT)
-        wait_until(lambda p=p, s=settings: s.items() <= f.call("GET", p)[1].items(), 5)
+        wait_until(lambda p=p, s=settings: s.items() <= f.call("GET", p)[1].items())
         more = {"callback": {"url": sink.url + "/"}} if settings["mode"] == "push" else {}
         for k in range(20):
             put(p, f"k{k}", f, **{"in": "1h"}, **more)
@@ -653,7 +654,7 @@ def probes():
         equal(status, 200, path)
         assert word in text, path
     assert "Content-Security-Policy" in a.raw("GET", "/")[1]
-    wait_until(lambda: one.metric("members") == 2, 3)
+    wait_until(lambda: one.metric("members") == 2)
 
 
 # ---- Push ----
@@ -835,7 +836,7 @@ def catch_up():
     equal(d.end(), 0)
     time.sleep(1)
     e = Daemon(own, "--callback-concurrency=4")
-    wait_until(lambda: len(other.received()) == 60, 20)
+    wait_until(lambda: len(other.received()) == 60)
     wait_until(lambda: e.client().call("GET", "/v1/queues/s")[1]["leased"] == 0)
     got = sorted(other.received(), key=lambda r: r["at"])
     equal({r["attempt"] for r in got}, {1})
@@ -852,7 +853,7 @@ def late_after_death():
     put(q, "ld", keep="1h", late={"after": "500ms", "then": "skip"})
     task, = reserve(q, lease="1s")
     equal((task["id"], task["attempt"]), ("ld", 1))
-    wait_until(lambda: state(q, "ld") != "leased", 10)
+    wait_until(lambda: state(q, "ld") != "leased")
     equal(reserve(q, wait="2s"), [])
     answer = a.call("GET", f"{q}/tasks/ld")[1]
     equal((answer["state"], answer["attempts"], answer["lost"], answer["error"]),
@@ -883,8 +884,8 @@ def slow_endpoint():
     for task, at in due.items():
         r = sink.wait_for(task)[0]
         assert r["at"] - at < 400 + spare(), f"{task}: {r['at'] - at} ms late"
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 80, 15)
-    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 15)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 80)
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
     got = other.received()
     equal(len(got), 80, "each once: a release is no attempt")
     equal({r["attempt"] for r in got}, {1})
@@ -1051,7 +1052,7 @@ def descriptors():
     wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["scheduled"] > 0)
     error = c.call("GET", "/v1/queues/s/tasks")[1]["tasks"][0]["error"]
     assert "connect" in error, error
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
     equal({r["attempt"] for r in other.received()}, {1}, "attempts")
     equal(d.end(), 0)
 
@@ -1097,7 +1098,7 @@ def poison():
     put(q, "poison")
     for _ in range(2):
         task, = reserve(q, lease="1s", wait="8s")
-    wait_until(lambda: state(q, "poison") == "dead", 12)
+    wait_until(lambda: state(q, "poison") == "dead")
     answer = a.call("GET", f"{q}/tasks/poison")[1]
     equal((answer["error"], answer["lost"]), ("lost", 2))
     equal(report(q, "ack", task)[0], 410)
@@ -1283,7 +1284,7 @@ def pause():
         if now_ms() < due:
             break
         equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
-        wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 20)
+        wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
     else:
         raise AssertionError("no pause was answered before the tasks were due")
     equal((status, answer["paused"], answer["settled"]), (200, True, True))
@@ -1293,7 +1294,7 @@ def pause():
     equal(a.call("GET", path)[1]["paused"], True)
     equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
     for t in tasks:
-        equal(sink.wait_for(t, seconds=3)[0]["attempt"], 1)
+        equal(sink.wait_for(t)[0]["attempt"], 1)
 
 
 # ---- Outages ----
@@ -1349,7 +1350,7 @@ def stopped_daemon():
         for n in range(100)]})
     wait_until(lambda: e.metric("held") > 0)
     e.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 12)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
     e.process.send_signal(signal.SIGCONT)
     time.sleep(0.7)
     equal(len(other.received()), 100, "runs")
@@ -1413,8 +1414,8 @@ def killed_redis():
     time.sleep(0.5)
     own.start()
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
-    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0, 20)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
     counts = {}
     for r in other.received():
         counts[r["id"]] = counts.get(r["id"], 0) + 1
@@ -1588,16 +1589,16 @@ def unfit_redis():
                           (("--replicaof", "127.0.0.1", "1"), "replica")):
         own = Redis(*options)
         d = Daemon(own, wait=False)
-        equal(d.process.wait(timeout=10), 1, word)
+        equal(d.process.wait(timeout=HANG), 1, word)
         assert word in d.text(), d.text()
         p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{own.path}", "--check"],
-                           capture_output=True, text=True, timeout=20)
+                           capture_output=True, text=True, timeout=HANG)
         equal(p.returncode, 1)
         assert word in p.stderr, p.stderr
         own.kill()
     own = Redis("--appendonly", "no")
     d = Daemon(own, "--strict=yes", wait=False)
-    equal(d.process.wait(timeout=10), 1, "strict")
+    equal(d.process.wait(timeout=HANG), 1, "strict")
     d = Daemon(own)
     assert "append-only" in d.text(), d.text()
     equal(d.end(), 0)
@@ -1651,7 +1652,7 @@ def old_redis():
         server.listen()
         threading.Thread(target=serve, args=(server,), daemon=True).start()
         p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{path}", "--check"],
-                           capture_output=True, text=True, timeout=20)
+                           capture_output=True, text=True, timeout=HANG)
     equal(p.returncode, 1)
     assert "Redis has the version 6.2.14, but twheeld needs 7.0" in p.stderr, p.stderr
 
@@ -1711,11 +1712,11 @@ def refusing():
     for word, change in (("NOREPLICAS", broken), ("OOM", full), ("NOPERM", forbidden),
                          ("replica", replica), ("BUSY", busy)):
         change(True)
-        said = wait_until(lambda: unready(c), 5)
+        said = wait_until(lambda: unready(c))
         assert word in said, said
         equal(d.metric("ready"), 0)
         change(False)
-        wait_until(d.ready, 8)
+        wait_until(d.ready)
     assert "<3>Redis refuses writes: NOREPLICAS" in d.text(), d.text()
     assert "<5>Redis takes writes again" in d.text(), d.text()
     link.close()
@@ -1733,7 +1734,7 @@ def misconf():
     own.ask("CONFIG", "SET", "dbfilename", "dump.rdb")
     # Redis saves a second after its last save, because there have been changes.
     own.ask("CONFIG", "SET", "save", "1 1")
-    said = wait_until(lambda: unready(d.client()), 20)
+    said = wait_until(lambda: unready(d.client()))
     assert "MISCONF" in said, said
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 503)
     equal(d.end(), 0)
@@ -1780,7 +1781,7 @@ def refused_takes():
     for n in range(20):
         equal(c.call("POST", f"/v1/queues/s/tasks/r{n}/run")[0], 200)
     for n in range(20):
-        sink.wait_for(f"r{n}", seconds=5)
+        sink.wait_for(f"r{n}")
     equal(d.end(), 0)
 
 
@@ -1800,7 +1801,7 @@ def bounded_past():
         answer = c.call("GET", q)[1]
         return answer["scheduled"], answer["leased"], answer["done"], answer["dead"]
     # Two sweeps, each up to 8 s after the one before.
-    wait_until(lambda: counts() == (0, 0, 0, 100), 20)
+    wait_until(lambda: counts() == (0, 0, 0, 100))
     equal(d.end(), 0)
 
 
@@ -1958,7 +1959,7 @@ def graceful():
     e = Daemon(own)
     c = e.client()
     equal(c.raw("GET", "/v1/queues/s/tasks/runs")[0], 404, "it was reported")
-    other.wait_for("held", seconds=3)
+    other.wait_for("held")
     equal([r["attempt"] for r in other.received("held")], [1])
     equal(e.end(), 0)
 
@@ -1974,7 +1975,7 @@ def graceful_take():
     d.process.send_signal(signal.SIGTERM)
     time.sleep(0.2)
     own.go_on()
-    equal(d.process.wait(timeout=10), 0)
+    equal(d.process.wait(timeout=HANG), 0)
     time.sleep(0.1)
     equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
 
@@ -1989,7 +1990,7 @@ def impatient():
     equal(d.end(), 0)
     assert time.monotonic() - begin < 2 + spare() / 1000
     e = Daemon(own)
-    other.wait_for("x", 2, seconds=3)
+    other.wait_for("x", 2)
     e.process.send_signal(signal.SIGTERM)
     time.sleep(0.3)
     equal(e.process.poll(), None, "it waits for the request")
@@ -1997,7 +1998,7 @@ def impatient():
     equal(e.end(), 0)
     assert time.monotonic() - begin < 2 + spare() / 1000
     f = Daemon(own)
-    other.wait_for("x", 3, seconds=3)
+    other.wait_for("x", 3)
     equal(f.end(signal.SIGKILL), -9)
 
 
@@ -2049,7 +2050,7 @@ def last_reports():
             time.sleep(0.002)
     except OSError:
         pass
-    equal(d.process.wait(timeout=10), 0, d.text())
+    equal(d.process.wait(timeout=HANG), 0, d.text())
 
 
 @test("D17: on SIGTERM workers get 503; for stop-delay /readyz is 503 and other requests still work")
@@ -2061,7 +2062,7 @@ def stop_delay():
     answers = []
 
     def worker():
-        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
         conn.request("POST", f"{q}/reserve", '{"wait":"20s"}', {"Content-Type": "application/json"})
         answer = conn.getresponse()
         answers.append((answer.status, answer.headers["Connection"], json.loads(answer.read())))
@@ -2084,7 +2085,7 @@ def stop_delay():
     equal(d.client().call("GET", "/readyz")[1]["error"]["code"], "stopping")
     equal(d.client().call("PUT", f"{q}/tasks/x", {"in": "1h"})[0], 201)
     socket.create_connection(("127.0.0.1", port), 1).close()
-    equal(d.process.wait(timeout=10), 0)
+    equal(d.process.wait(timeout=HANG), 0)
     assert 1.9 < time.monotonic() - begin < 3.5 + spare() / 1000, time.monotonic() - begin
     # A second signal ends stop-delay.
     d = Daemon(redis, "--stop-delay=1min")
@@ -2113,7 +2114,7 @@ def wait_replicas():
     put = "/v1/queues/s/tasks/x", {"if_exists": "keep"}
     answer = wait_until(lambda: (a := c.call("PUT", *put))[0] == 200 and a[1])
     equal(answer["result"], "kept")
-    wait_until(d.ready, 3)
+    wait_until(d.ready)
     status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
     assert status == 0 and few not in said, said
     equal(d.end(), 0)
@@ -2222,7 +2223,7 @@ def newer_queue():
         equal((stored.get("concurrency"), stored["timeout"], stored["color"]), (want, 7000, "red"))
     # A list counts the queues that it lacks.
     other = Daemon(own)
-    wait_until(lambda: other.client().call("GET", "/v1/queues")[1].get("newer") == 2, 10)
+    wait_until(lambda: other.client().call("GET", "/v1/queues")[1].get("newer") == 2)
     equal(other.end(), 0)
     # A queue that the daemon already knew goes on as it was.
     put("/v1/queues/s", "x", c)
@@ -2345,7 +2346,7 @@ def secrets():
     assert head["webhook-signature"].startswith("v1,"), head
 
     def tcp(path, headers):
-        conn = http.client.HTTPConnection("127.0.0.1", own_port, timeout=10)
+        conn = http.client.HTTPConnection("127.0.0.1", own_port, timeout=HANG)
         conn.request("GET", path, None, headers)
         answer = conn.getresponse()
         return answer.status, answer.read().decode()
@@ -2376,7 +2377,7 @@ def send_parts(port, count, token=None, request="POST /v1/queues/s/tasks"):
     conns = []
     for _ in range(count):
         s = socket.create_connection(("127.0.0.1", port))
-        s.settimeout(5)
+        s.settimeout(HANG)
         s.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\n{head}"
                   f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n".encode())
         if not token and request.startswith("POST"):
@@ -2404,7 +2405,7 @@ def lost_in_a_row():
         equal(c.call("GET", f"{q}/tasks/t")[1]["lost"], 0)
     for _ in range(2):
         equal(len(reserve(q, c, lease="1s", wait="5s")), 1)
-    wait_until(lambda: c.call("GET", f"{q}/tasks/t")[1]["state"] == "dead", 5)
+    wait_until(lambda: c.call("GET", f"{q}/tasks/t")[1]["state"] == "dead")
     equal(c.call("GET", f"{q}/tasks/t")[1]["error"], "lost")
     equal(d.end(), 0)
 
@@ -2434,7 +2435,7 @@ def bodies():
     assert b'"busy"' in busy[0] and b"Retry-After" in busy[0], busy[0]
     for s in strangers + known:
         s.close()
-    wait_until(lambda: resident(d.process.pid) - before < 16, 5)
+    wait_until(lambda: resident(d.process.pid) - before < 16)
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
     equal(d.end(), 0)
 
@@ -2444,7 +2445,7 @@ def rebinding():
     port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
     d = Daemon(redis, listen=f"127.0.0.1:{port}")
     for host, want in (("evil.example", 403), (f"127.0.0.1:{port}", 200), ("localhost", 200)):
-        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
         conn.request("GET", "/v1/queues", None, {"Host": host})
         equal(conn.getresponse().status, want, host)
     equal(d.end(), 0)
@@ -2454,7 +2455,7 @@ def rebinding():
 def command_line():
     def run(*words):
         return subprocess.run([PROGRAM, "-c", "/dev/null", *words], capture_output=True,
-                              text=True, timeout=20)
+                              text=True, timeout=HANG)
     equal(run("--color=red").returncode, 2)
     equal(run("--lease=soon").returncode, 2)
     p = run("--version")
@@ -2499,7 +2500,7 @@ def failures_logged():
     equal(report("/v1/queues/w", "nack", task, c, dead=True, error="payl0ad")[0], 200)
     put("/v1/queues/w", "lost", c)
     reserve("/v1/queues/w", c, lease="1s")
-    wait_until(lambda: "queue w: tasks are dead because their leases ended" in d.text(), 5)
+    wait_until(lambda: "queue w: tasks are dead because their leases ended" in d.text())
     assert "queue w: task bad is dead because a worker said so\n" in d.text(), d.text()
     assert "payl0ad" not in d.text(), d.text()
     equal(d.end(), 0)
@@ -2515,7 +2516,7 @@ def journal():
                                  **os.environ,
                                  "JOURNAL_STREAM": f"{st.st_dev * device}:{st.st_ino}"})
         os.close(write)
-        equal(p.wait(timeout=20), 1)
+        equal(p.wait(timeout=HANG), 1)
         with os.fdopen(read) as f:
             said = f.read()
         assert said.startswith(f"{level}cannot use Redis"), said
@@ -2526,7 +2527,7 @@ def unix_socket():
     own = Redis()
     d = Daemon(own)
     second = Daemon(own, listen=f"unix:{d.path}", wait=False)
-    equal(second.process.wait(timeout=10), 1)
+    equal(second.process.wait(timeout=HANG), 1)
     assert f"{d.path}: Address already in use" in second.text(), second.text()
     equal(d.client().raw("GET", "/readyz")[0], 200)
     equal(d.end(signal.SIGKILL), -9)
@@ -2544,7 +2545,7 @@ def notify():
     own.kill()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(path)
-        s.settimeout(5)
+        s.settimeout(HANG)
         d = Daemon(own, "--stop-timeout=90s", env={"NOTIFY_SOCKET": path}, wait=False)
         equal(s.recv(200), b"WATCHDOG=1", "without Redis it lives, and is not ready")
         own.start()
@@ -2553,7 +2554,7 @@ def notify():
         d.process.send_signal(signal.SIGTERM)
         text = wait_until(lambda: (t := s.recv(200).decode()).startswith("STOPPING=1\n") and t)
         assert int(text.split("EXTEND_TIMEOUT_USEC=")[1]) > 91e6, text
-        equal(d.process.wait(timeout=10), 0)
+        equal(d.process.wait(timeout=HANG), 0)
 
 
 @test("a daemon that starts before Redis waits for it")
@@ -2666,7 +2667,7 @@ def back_off():
     wait_until(lambda: all(c.call("GET", f"/v1/queues/s/tasks/{host}-{n}")[1]["state"] == "done"
                            for host, tasks in (("127.0.0.1", 10), ("localhost", 5))
                            for n in range(tasks)), 30)
-    wait_until(lambda: c.call("GET", "/v1/queues")[1]["hosts"] == [], 5)
+    wait_until(lambda: c.call("GET", "/v1/queues")[1]["hosts"] == [])
     # One more request for each task, and the two probes.
     assert len(silent.came) <= begun + 2 + 15 + 1, (begun, len(silent.came))
     equal(d.end(), 0)
@@ -2681,7 +2682,7 @@ def answers():
         wait_until(lambda n=n: c.call("GET", f"/v1/queues/s/tasks/an-{n}")[1]["attempts"] == 1)
         equal((d.metric("hosts_backing_off"), c.call("GET", "/v1/queues")[1]["hosts"]), (0, []), path)
         put("/v1/queues/s", f"an-{n}-next", c, callback={"url": sink.url + "/"})
-        sink.wait_for(f"an-{n}-next", 1, 5)
+        sink.wait_for(f"an-{n}-next")
     equal(d.metric('held_back_total{reason="host"}'), 0)
     equal(d.end(), 0)
 
@@ -2695,10 +2696,10 @@ def short_timeout():
         wait_until(lambda n=n: c.call("GET", f"/v1/queues/s/tasks/hu-{n}")[1]["attempts"] == 1)
         equal((d.metric("hosts_backing_off"), c.call("GET", "/v1/queues")[1]["hosts"]), (0, []))
         put("/v1/queues/s", f"hu-{n}-next", c, callback={"url": sink.url + "/"})
-        sink.wait_for(f"hu-{n}-next", 1, 5)
+        sink.wait_for(f"hu-{n}-next")
     put("/v1/queues/s", "hu-1s", c, callback={"url": sink.url + "/slow/3000"}, timeout="1s",
         retry={"base": "1h"})
-    wait_until(lambda: d.metric("hosts_backing_off") > 0, 5)
+    wait_until(lambda: d.metric("hosts_backing_off") > 0)
     equal(d.end(), 0)
 
 
@@ -2802,7 +2803,7 @@ def limit_values():
     answer = a.call("PUT", p, {"rate": {"limit": 7}, "concurrency": 3})[1]
     equal((answer["rate"], answer["concurrency"], answer["mode"]),
           ({"limit": 7, "per": 1000, "burst": 7}, 3, "push"))
-    wait_until(lambda: b.call("GET", p)[1].get("rate"), 5)
+    wait_until(lambda: b.call("GET", p)[1].get("rate"))
     answer = a.call("PUT", p, {"rate": None, "concurrency": None})[1]
     assert "rate" not in answer and "concurrency" not in answer, answer
 
@@ -2869,7 +2870,7 @@ def concurrency_limit():
         victim.end(signal.SIGKILL)
         left.remove(victim)
         wait_until(lambda: len({r["id"] for r in other.received()}) == 60)
-        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0", 20)
+        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0")
     ran = monitored(own, run)
     for name in ("s", "w"):
         begun, most = leases(ran, name)
@@ -2912,7 +2913,7 @@ def bounded_bytes():
             most = max(most, held)
         if most >= 17:
             break
-        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0", 60)
+        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0")
     assert most >= 17, most
     equal(d.end(), 0)
 
@@ -2930,7 +2931,7 @@ def many_clients():
         clients = []
         for _ in range(some):
             s = socket.socket(socket.AF_UNIX)
-            s.settimeout(5)
+            s.settimeout(HANG)
             s.connect(d.path)
             clients.append(s)
         clients[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -2943,7 +2944,7 @@ def many_clients():
                 raise AssertionError(s.recv(99))
             except TimeoutError:
                 pass
-            s.settimeout(5)
+            s.settimeout(HANG)
             for old in clients[:1 if most == 1000 else some]:
                 old.close()
             assert s.recv(99).startswith(b"HTTP/1.1 200")
@@ -2976,9 +2977,9 @@ def idle_queues(own, c):
     task = put("/v1/queues/q5", "now", c, keep="3s", callback={"url": sink.url + "/"})
     assert sink.wait_for("now")[0]["at"] - task["due"] < 1000 + spare()
     path = "/v1/queues/q5/tasks/now"
-    wait_until(lambda: c.call("GET", path)[1]["state"] == "done", 5)
+    wait_until(lambda: c.call("GET", path)[1]["state"] == "done")
     # The task's retention ends, and the lane is empty again.
-    wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)), 15)
+    wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)))
     number = scripts_within(own, 2)
     assert number <= 100, number
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 
+from limits import HANG
 from rig import PROGRAM, dir_, equal, wait_until
 
 
@@ -16,7 +17,7 @@ def secret_file(name, text):
 def check(*options):
     """Run --check. Return: status and output."""
     p = subprocess.run([PROGRAM, "-c", "/dev/null", *options, "--check"], capture_output=True,
-                       text=True, timeout=20)
+                       text=True, timeout=HANG)
     return p.returncode, p.stdout + p.stderr
 
 
@@ -52,9 +53,9 @@ class Load:
             print(f"# {task}: {status} {answer}")
             self.refused += 1
 
-    def judge(self, seconds=20):
+    def judge(self):
         """Check that all ran, and none early. Return: how many ran twice."""
-        wait_until(lambda: set(self.due) <= {r["id"] for r in self.sink.received()}, seconds)
+        wait_until(lambda: set(self.due) <= {r["id"] for r in self.sink.received()})
         runs = {}
         for r in self.sink.received():
             runs.setdefault(r["id"], []).append(r["at"])

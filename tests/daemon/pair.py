@@ -59,7 +59,7 @@ class Sentinels:
         finally:
             link.close()
 
-    def wait_for_replica(self, seconds=20):
+    def wait_for_replica(self):
         """Wait until each Sentinel knows a live replica."""
         def known(at):
             try:
@@ -70,7 +70,7 @@ class Sentinels:
             return any(f[b"flags"] == b"slave" and f[b"master-link-status"] == b"ok"
                        for f in fields)
         for at in range(len(self.ports)):
-            wait_until(lambda at=at: known(at), seconds)
+            wait_until(lambda at=at: known(at))
 
     def url(self):
         return ("sentinel://127.0.0.1:1," + ",".join(f"127.0.0.1:{p}" for p in self.ports) +
@@ -81,7 +81,7 @@ class Pair:
     def __init__(self, *options, sentinels=1, lines="", secret=None):
         self.servers = [Server(*options) for _ in range(2)]
         self.servers[1].follow(self.servers[0].port)
-        wait_until(lambda: self.servers[0].replicas() == 1, 20)
+        wait_until(lambda: self.servers[0].replicas() == 1)
         self.sentinels = Sentinels(self.servers[0], sentinels, lines, secret)
         self.sentinels.wait_for_replica()
 
@@ -96,24 +96,23 @@ class Pair:
     def replica(self):
         return next(s for s in self.servers if s is not self.master())
 
-    def kill_master(self, seconds=20):
+    def kill_master(self):
         """Return: the dead master, once another server is the master."""
-        return self.kill(self.master(), seconds)
+        return self.kill(self.master())
 
-    def kill(self, victim, seconds=20):
+    def kill(self, victim):
         if victim.alive():
             victim.kill()
-        wait_until(lambda: self.master() is not victim and self.master().role() == "master",
-                   seconds)
+        wait_until(lambda: self.master() is not victim and self.master().role() == "master")
         return victim
 
-    def restore(self, victim, seconds=20):
+    def restore(self, victim):
         """Restart the dead server as a replica at once. Sentinel would do that only after 8 s."""
         if not victim.alive():
             victim.start()
         victim.follow(self.master().port)
-        wait_until(lambda: self.master().replicas() == 1, seconds)
-        self.sentinels.wait_for_replica(seconds)
+        wait_until(lambda: self.master().replicas() == 1)
+        self.sentinels.wait_for_replica()
 
     def end(self):
         for s in self.servers:

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 
+from limits import HANG
 from rig import HERE, Daemon, Redis, Sink, dir_, equal, run_all, test, wait_until
 
 PROMTOOL = os.environ.get("PROMTOOL", "promtool")
@@ -19,7 +20,7 @@ RULES = os.path.join(PACKAGING, "twheeld.rules.yml")
 def promtool(*words, text=None):
     """Return: promtool's output, if it succeeds."""
     p = subprocess.run([PROMTOOL, *words], input=text, capture_output=True, text=True,
-                       timeout=30)
+                       timeout=HANG)
     assert p.returncode == 0 and not p.stderr, p.stdout + p.stderr
     return p.stdout
 

@@ -19,6 +19,7 @@ OPERATIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
 del sys.argv[2:]
 
+from limits import HANG  # noqa: E402
 from rig import Daemon, Redis, Sink, dir_, now_ms, wait_until  # noqa: E402
 
 DAEMONS, CLIENTS, BATCH = 3, 4, 400
@@ -33,7 +34,7 @@ class Link:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
+        self.socket.settimeout(HANG)
         self.socket.connect(path)
         self.rest = b""
 
@@ -168,7 +169,7 @@ def main():
     def idle():
         counts = a.call("GET", QUEUE)[1]
         return not counts["scheduled"] + counts["leased"]
-    wait_until(idle, 40, 0.2)
+    wait_until(idle, step=0.2)
     time.sleep(0.5)
     runs = {}
     for r in sink.received():

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import threading
 
+from limits import HANG
 from rig import Daemon, Redis, dir_, equal, free_ports, run_all, test
 
 CTL, STATIC = os.environ["TWHEELCTL"], os.environ["TWHEELCTL_STATIC"]
@@ -35,7 +36,7 @@ equal(one.client().call("PUT", "/v1/queues/reached", {})[0], 201)
 def ctl(program, server, *options, command=("queue", "list"), env=None):
     """Return: status, output, error."""
     p = subprocess.run([program, *command, f"--server={server}", f"--token-file={token}",
-                        *options], capture_output=True, text=True, timeout=60,
+                        *options], capture_output=True, text=True, timeout=HANG,
                        env={**os.environ, **(env or {})})
     return p.returncode, p.stdout, p.stderr
 

@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 
+from limits import HANG
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LUA = os.path.join(HERE, "../../userspace/daemon/redis/lua")
 SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause", "remove",
@@ -19,7 +21,7 @@ class Error(Exception):
 class Redis:
     """One connection. Socket errors are OSErrors."""
 
-    def __init__(self, path, timeout=10):
+    def __init__(self, path, timeout=HANG):
         """path: a Unix socket, or a host and a port."""
         self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
         self.socket.settimeout(timeout)

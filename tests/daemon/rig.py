@@ -18,8 +18,10 @@ import threading
 import time
 import traceback
 
+import limits
 import resp
 from client import Client
+from limits import HANG
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DAEMON = os.path.join(HERE, "../../userspace/daemon")
@@ -44,7 +46,7 @@ atexit.register(finish)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
-def wait_until(what, seconds=60, step=0.02):
+def wait_until(what, seconds=HANG, step=0.02):
     end = time.monotonic() + seconds
     while True:
         value = what()
@@ -148,7 +150,7 @@ class Redis:
         """Send one command. Return: the answer as text, or None if Redis cannot be reached."""
         try:
             with socket.socket(socket.AF_UNIX) as s:
-                s.settimeout(5)
+                s.settimeout(HANG)
                 s.connect(self.path)
                 data = f"*{len(words)}\r\n"
                 for w in words:
@@ -214,7 +216,7 @@ class Daemon:
         except OSError:
             return False
 
-    def client(self, timeout=30):
+    def client(self, timeout=HANG):
         return Client(self.path, timeout)
 
     def metric(self, name):
@@ -230,7 +232,7 @@ class Daemon:
 
     def end(self, sig=signal.SIGTERM):
         self.process.send_signal(sig)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=HANG)
 
 
 class Sink:
@@ -256,13 +258,13 @@ class Sink:
             all_ = [json.loads(line) for line in f.read().split("\n")[:-1]]
         return [r for r in all_ if task is None or r["id"] == task]
 
-    def wait_for(self, task, count=1, seconds=60):
+    def wait_for(self, task, count=1, seconds=HANG):
         wait_until(lambda: len(self.received(task)) >= count, seconds)
         return self.received(task)
 
     def let(self, task):
         """Have the sink answer a request of this task to /hold."""
-        conn = http.client.HTTPConnection(self.url.split("/")[2], timeout=30)
+        conn = http.client.HTTPConnection(self.url.split("/")[2], timeout=HANG)
         conn.request("GET", f"/let/{task}")
         conn.getresponse().read()
         conn.close()
@@ -286,12 +288,8 @@ def equal(got, want, what=""):
         raise AssertionError(f"{what}: got {got!r}, want {want!r}")
 
 
-# The time limit of a test, in seconds.
-LIMIT = 300
-
-
 def too_long(*_):
-    raise AssertionError(f"it takes more than {LIMIT} s")
+    raise AssertionError(f"it takes more than {limits.TEST} s")
 
 
 signal.signal(signal.SIGALRM, too_long)
@@ -321,7 +319,7 @@ def run_all():
     for n, (sentence, fn) in enumerate(chosen_tests(sys.argv[2:]), 1):
         begin = time.monotonic()
         try:
-            signal.alarm(LIMIT)
+            signal.alarm(limits.TEST)
             host.withheld = 0
             skip = fn()
             signal.alarm(0)

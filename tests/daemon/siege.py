@@ -504,7 +504,7 @@ class Siege:
         for t in threads:
             t.join()
         try:
-            wait_until(self.is_idle, 40, 0.2)
+            wait_until(self.is_idle, step=0.2)
         except AssertionError:
             print("# tasks are left:", self.ask("GET", "/v1/queues/c"))
             self.broken = True

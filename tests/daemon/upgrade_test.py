@@ -76,8 +76,8 @@ def killed():
         one.end(signal.SIGKILL)
         two = start(then)
         sink.let(name)
-        sink.wait_for(name, 2, 20)
-        wait_until(lambda: two.client().raw("GET", f"/v1/queues/push/tasks/{name}")[0] == 404, 5)
+        sink.wait_for(name, 2)
+        wait_until(lambda: two.client().raw("GET", f"/v1/queues/push/tasks/{name}")[0] == 404)
         equal(len({r["head"]["idempotency-key"] for r in sink.received(name)}), 1)
         equal(two.end(), 0)
 
