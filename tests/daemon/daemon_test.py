@@ -35,6 +35,7 @@ import re
 import resource
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -44,8 +45,8 @@ import resp
 from limits import HANG
 from load import check
 from model_test import CLOCK
-from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms,
-                 run_all, settle, shifted_clock, slow_dns, spare, test, wait_until)
+from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, Slow, dir_, equal, free_ports, host,
+                 now_ms, rounds, run_all, settle, shifted_clock, slow_dns, spare, test, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -95,7 +96,7 @@ def state(path, task):
     return answer["state"] if status == 200 else None
 
 
-def reserve(path, client=a, limit=1, wait="3s", lease="30s"):
+def reserve(path, client=a, limit=1, wait="1min", lease="30s"):
     status, answer = client.call("POST", f"{path}/reserve",
                                  {"limit": limit, "wait": wait, "lease": lease})
     equal(status, 200, "reserve")
@@ -587,6 +588,19 @@ def purge_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
+def leave(d, request, body=b""):
+    """Send a request that ends before the daemon reads it. Return: the socket, to be closed once
+    the request shows an effect."""
+    d.process.send_signal(signal.SIGSTOP)
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(d.path)
+    s.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+              f"\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    s.shutdown(socket.SHUT_WR)
+    d.process.send_signal(signal.SIGCONT)
+    return s
+
+
 @test("what a client wants removed is removed no longer than the client waits, and can be again")
 def purge_left():
     _, d, c = alone(mode="pull", lanes=1)
@@ -596,17 +610,15 @@ def purge_left():
             {"id": f"t{n}", "in": "1h"} for n in range(first, first + 1000)]})
     for request in (f"DELETE {p}?purge=true", f"POST {p}/purge"):
         body = b'{"state":"scheduled"}' if request.startswith("POST") else b""
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(d.path)
-            s.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
-                      f"\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-            s.shutdown(socket.SHUT_WR)
+        with leave(d, request, body):
             wait_until(lambda number=number: c.call("GET", p)[1]["scheduled"] < number)
-        time.sleep(0.3)
-        number = c.call("GET", p)[1]["scheduled"]
-        assert number > 0, request
-        time.sleep(0.3)
-        equal(c.call("GET", p)[1]["scheduled"], number)
+        settle(0.3)
+        left = c.call("GET", p)[1]["scheduled"]
+        # The daemon removes 128 at a time, and learns of the end of the connection meanwhile.
+        assert number - left <= 4 * 128, (request, number, left)
+        settle(0.3)
+        equal(c.call("GET", p)[1]["scheduled"], left)
+        number = left
     equal(c.call("DELETE", f"{p}?purge=true"), (200, {"queue": "s", "removed": number}))
     equal(d.end(), 0)
 
@@ -1568,17 +1580,24 @@ def lost_message():
     link = resp.Redis(redis.path)
     put(path, "body", payload=7, **{"in": "1h"})
     body = link.ask("HGET", lane.keys[3], "body")
-    worker = threading.Thread(target=lambda: got.extend(reserve(path, one.client(), wait="12s")))
+    messages = resp.Redis(redis.path)
+    messages.ask("SUBSCRIBE", "tw:wake")
+    worker = threading.Thread(target=lambda: got.extend(reserve(path, one.client())))
     worker.start()
-    time.sleep(0.3)
-    wakes = one.metric("wakes_total") + two.metric("wakes_total")
+    settle(0.3)
     begin = time.monotonic()
     lane.run(link, "put", 1000, *resp.put_words("mute", 0, 0, 0, 10, 0, 0, 0, 0, body))
     worker.join()
     equal([t["id"] for t in got], ["mute"])
     # For a lane with tasks, its home daemon sweeps every second, and the next in rank every 5 s.
     assert time.monotonic() - begin < 6 + spare() / 1000
-    equal(one.metric("wakes_total") + two.metric("wakes_total"), wakes, "messages")
+    link.ask("PUBLISH", "tw:wake", "the end")
+    heard = []
+    while not heard or heard[-1] != b"the end":
+        heard.append(messages.receive()[2])
+    name = path.rpartition("/")[2]
+    equal([x for x in heard if x.startswith(f"{name}/".encode())], [], "messages")
+    messages.close()
     link.close()
 
 
@@ -1821,13 +1840,10 @@ def replay_left():
     _, d, c = alone(mode="pull", lanes=1)
     p = "/v1/queues/s"
     bury(c, p, 4000)
-    with socket.socket(socket.AF_UNIX) as s:
-        s.connect(d.path)
-        s.sendall(f"POST {p}/replay?limit=4000 HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                  "application/json\r\nContent-Length: 0\r\n\r\n".encode())
-        s.shutdown(socket.SHUT_WR)
+    with leave(d, f"POST {p}/replay?limit=4000"):
         wait_until(lambda: c.call("GET", p)[1]["dead"] < 4000)
-    time.sleep(0.5)
+    # The daemon replays 1,000 at a time.
+    settle(0.5)
     left = c.call("GET", p)[1]["dead"]
     assert left >= 1000, left
     equal(c.call("POST", f"{p}/replay?limit=4000"), (200, {"replayed": left}))
@@ -1897,31 +1913,38 @@ def example_extends():
     own = Redis()
     d = Daemon(own, listen=f"127.0.0.1:{port}")
     c = d.client()
-    equal(c.call("PUT", "/v1/queues/ex", {"mode": "pull"})[0], 201)
-    for name in "ab":
-        put("/v1/queues/ex", name, c, payload=name, retry={"base": "1ms"})
-    work = ("import tasks, time\n"
-            "def handle(task):\n"
-            "    print(task['id'], task['attempt'], task['key'], task['version'], flush=True)\n"
-            "    time.sleep(3)\n"
-            "    if task['id'] == 'a' and task['attempt'] == 1:\n"
-            "        raise ValueError('again')\n"
-            "tasks.work('ex', handle, lease=1)\n")
     env = {**os.environ, "TWHEELD": f"127.0.0.1:{port}", "PYTHONDONTWRITEBYTECODE": "1",
            "PYTHONPATH": os.path.join(HERE, "../../userspace/examples")}
-    with subprocess.Popen([sys.executable, "-c", work], env=env, text=True,
-                          stdout=subprocess.PIPE) as worker:
-        lines = [worker.stdout.readline().split() for _ in range(3)]
-        wait_until(lambda: c.call("GET", "/v1/queues/ex")[1]["leased"] == 0)
-        worker.kill()
-        equal(worker.stdout.read(), "")
-    equal(sorted(x[:2] for x in lines), [["a", "1"], ["a", "2"], ["b", "1"]])
-    keys = {x[0]: set() for x in lines}
-    for name, _, key, version in lines:
-        keys[name].add(key)
-        assert key.startswith(f"ex/{name}/{version}/"), key
-    equal([len(x) for x in keys.values()], [1, 1])
-    equal(d.metric("lost_total"), 0)
+
+    def run(n):
+        lease, queue_ = 1 << n, f"ex{n}"
+        equal(c.call("PUT", f"/v1/queues/{queue_}", {"mode": "pull"})[0], 201)
+        for name in "ab":
+            put(f"/v1/queues/{queue_}", name, c, payload=name, retry={"base": "1ms"})
+        lost = d.metric("lost_total")
+        work = ("import tasks, time\n"
+                "def handle(task):\n"
+                "    print(task['id'], task['attempt'], task['key'], task['version'], flush=True)\n"
+                f"    time.sleep({3 * lease})\n"
+                "    if task['id'] == 'a' and task['attempt'] == 1:\n"
+                "        raise ValueError('again')\n"
+                f"tasks.work('{queue_}', handle, lease={lease})\n")
+        with subprocess.Popen([sys.executable, "-c", work], env=env, text=True,
+                              stdout=subprocess.PIPE) as worker:
+            lines = [worker.stdout.readline().split() for _ in range(3)]
+            wait_until(lambda: c.call("GET", f"/v1/queues/{queue_}")[1]["leased"] == 0)
+            worker.kill()
+            lines += [x.split() for x in worker.stdout.read().splitlines()]
+        keys = {x[0]: set() for x in lines}
+        for name, _, key, version in lines:
+            keys[name].add(key)
+            assert key.startswith(f"{queue_}/{name}/{version}/"), key
+        equal([len(x) for x in keys.values()], [1, 1])
+        # The worker renews each lease after a third of it. The host may delay that.
+        if d.metric("lost_total") > lost:
+            raise Slow(f"a lease of {lease} s ended before the worker renewed it")
+        equal(sorted(x[:2] for x in lines), [["a", "1"], ["a", "2"], ["b", "1"]])
+    rounds(run, 5)
     equal(d.end(), 0)
 
 
@@ -2961,27 +2984,29 @@ def scripts(own):
                if line.startswith("cmdstat_eval"))
 
 
-def scripts_within(own, seconds):
-    before = scripts(own)
+def script_rate(own, seconds):
+    """Return: the number of scripts in a second, for some time."""
+    begin, before = time.monotonic(), scripts(own)
     time.sleep(seconds)
-    return scripts(own) - before
+    return (scripts(own) - before) / (time.monotonic() - begin)
 
 
 def idle_queues(own, c):
     """Check that idle queues cost at most 50 scripts a second. A task in one of them runs, is
     kept and then removed."""
     # At first the daemon looks at each lane.
-    wait_until(lambda: scripts_within(own, 2) <= 100)
-    number = scripts_within(own, 4)
-    assert number <= 200, number
+    wait_until(lambda: script_rate(own, 2) <= 50)
+    rate = script_rate(own, 4)
+    assert rate <= 50, rate
     task = put("/v1/queues/q5", "now", c, keep="3s", callback={"url": sink.url + "/"})
     assert sink.wait_for("now")[0]["at"] - task["due"] < 1000 + spare()
     path = "/v1/queues/q5/tasks/now"
-    wait_until(lambda: c.call("GET", path)[1]["state"] == "done")
+    # It is done, or even gone if the host was slow.
+    wait_until(lambda: c.call("GET", path)[1].get("state") in ("done", None))
     # The task's retention ends, and the lane is empty again.
     wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)))
-    number = scripts_within(own, 2)
-    assert number <= 100, number
+    rate = script_rate(own, 2)
+    assert rate <= 50, rate
 
 
 def monitored(own, what):
@@ -3012,13 +3037,14 @@ def scripts_of(ran):
     return [(at, names[words[1]], words) for at, _, words in ran if words[0] == "EVALSHA"]
 
 
-def shared_census(own, d, c, lanes):
+def shared_census(own, d, c, lanes, turn):
     """Check that all who ask share one census a second, and that a take waits for a part of it
     only.
 
-    How many parts come before the take depends on the host's speed: 1 to 4 of 250 are usual.
+    The daemon asks for at most 16 lanes in 2 ms, so how many parts come before the take depends
+    on the host's speed: 1 to 4 of 250 are usual.
     """
-    end, tasks = threading.Event(), [f"between-{n}" for n in range(20)]
+    end, tasks, put_at = threading.Event(), [f"between-{turn}-{n}" for n in range(20)], {}
 
     def scrape(path):
         client = d.client()
@@ -3031,23 +3057,39 @@ def shared_census(own, d, c, lanes):
         for t in threads:
             t.start()
         for task in tasks:
+            put_at[task] = time.time()
             put("/v1/queues/q5", task, c, callback={"url": sink.url + "/"})
             sink.wait_for(task)
             time.sleep(0.1)
         end.set()
         for t in threads:
             t.join()
+    withheld = host.withheld
     ran = scripts_of(monitored(own, run))
-    looks = sum(script == "look" for _, script, _ in ran)
+    withheld = host.withheld - withheld
+    looks = [at for at, script, _ in ran if script == "look"]
     seconds = ran[-1][0] - ran[0][0]
-    assert lanes <= looks <= lanes * (seconds + 1), (looks, seconds)
+    assert lanes <= len(looks) <= lanes * (seconds + 1), (len(looks), seconds)
+    # The daemon waits after each part.
+    gaps = [then - at for at, then in zip(looks[:lanes], looks[1:lanes])]
+    pause = max(statistics.median(gaps[first::16]) for first in range(16))
+    slow, usual = None, statistics.median(gaps)
+    if pause < 3 * usual:
+        assert 3 * withheld > 100, f"a census in one part: {pause} s, {usual} s"
+        slow = Slow("the parts of the census had no pauses")
     for task in tasks:
         at = next(n for n, (_, script, words) in enumerate(ran)
                   if script == "put" and task in words)
         lane = ran[at][2][3]
         then = next(n for n in range(at, len(ran)) if ran[n][1] == "take" and lane in ran[n][2])
         between = sum(script == "look" for _, script, _ in ran[at:then])
-        assert between <= lanes // 4, (task, between)
+        # Both clocks are those of this machine.
+        most = 16 * ((ran[then][0] - put_at[task]) / 0.002 + 4)
+        assert between <= most, (task, between, most)
+        if between > lanes // 4:
+            slow = Slow(f"{between} lanes came before the take of {task}")
+    if slow:
+        raise slow
 
 
 @test("there are at most 1,000 queues: 429. Idle ones cost few scripts, and scrapes share a census")
@@ -3065,7 +3107,7 @@ def many_queues():
     equal(own.ask("HLEN", "tw:queues"), "1000")
     equal(e.end(), 0)
     idle_queues(own, c)
-    shared_census(own, d, c, 4000)
+    rounds(lambda turn: shared_census(own, d, c, 4000, turn), 5)
     status, answer = c.call("PUT", "/v1/queues/more", {})
     equal((status, answer["error"]["code"], answer["error"]["field"]),
           (429, "queue_full", "queue"))

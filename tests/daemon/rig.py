@@ -46,6 +46,20 @@ atexit.register(finish)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
+class Slow(Exception):
+    """The host was too slow for this round to prove anything."""
+
+
+def rounds(one, number=20):
+    """Call one(n) until it does not raise Slow. Return: what it returns."""
+    for n in range(number):
+        try:
+            return one(n)
+        except Slow as e:
+            why = e
+    raise AssertionError(f"the host was too slow in {number} rounds, at last: {why}")
+
+
 def wait_until(what, seconds=HANG, step=0.02):
     end = time.monotonic() + seconds
     while True:
