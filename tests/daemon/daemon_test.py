@@ -46,7 +46,8 @@ from limits import HANG
 from load import check
 from model_test import CLOCK
 from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, Slow, dir_, equal, free_ports, host,
-                 now_ms, rounds, run_all, settle, shifted_clock, slow_dns, spare, test, wait_until)
+                 in_time, now_ms, rounds, run_all, settle, shifted_clock, slow_dns, soon, spare,
+                 test, wait_in_time, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -451,10 +452,10 @@ def remove_queue():
     worker = threading.Thread(target=lambda: workers.append(
         e.client().call("POST", p + "/reserve", {"wait": "20s"})))
     worker.start()
-    time.sleep(0.2)
+    settle(0.2)
     equal(c.call("DELETE", p + "?purge=maybe")[0], 400)
     equal(c.call("DELETE", p), (200, {"queue": "old", "removed": 0}))
-    wait_until(lambda: f.raw("GET", p)[0] == 404, 1)
+    soon(lambda: f.raw("GET", p)[0] == 404, 1)
     worker.join()
     equal(workers, [(200, {"tasks": []})])
     for x in (c, f):
@@ -466,7 +467,7 @@ def remove_queue():
     equal(c.call("PUT", "/v1/queues/q2", {"mode": "pull"})[0], 201)
     equal(c.call("DELETE", "/v1/queues/q2")[0], 200)
     e.process.send_signal(signal.SIGCONT)
-    time.sleep(0.5)
+    settle(0.5)
     equal(f.raw("GET", "/v1/queues/q2")[0], 404)
     equal(own.ask("HLEN", "tw:queues"), "0")
     left = [k.decode() for k in own.run("KEYS", "tw:{*")]
@@ -497,10 +498,10 @@ def removed_memory():
         return [resident(x.process.pid) for x in (d, e)]
     loop(100)
     # Each heartbeat frees the queues that nothing uses any more.
-    time.sleep(3)
+    settle(3)
     before = sizes()
     loop(100)
-    time.sleep(3)
+    settle(3)
     loop(100)
     for was, now in zip(before, sizes()):
         # 100 such queues take some 10 MiB.
@@ -547,7 +548,7 @@ def remade():
         thread = threading.Thread(target=make)
         thread.start()
         # The request is there when the daemon goes on.
-        time.sleep(0.1)
+        settle(0.1)
         e.process.send_signal(signal.SIGCONT)
         thread.join()
         status, answer = answers.pop()
@@ -565,22 +566,35 @@ def purge_queue():
     d, e = Daemon(own, "--lease=6s"), Daemon(own, "--lease=6s")
     c, f = d.client(), e.client()
     p = "/v1/queues/p"
-    equal(c.call("PUT", p, {"mode": "push", "ahead": "5s"})[0], 201)
-    put(p, "runs", c, callback={"url": other.url + "/hold"})
-    other.wait_for("runs")
-    put(p, "dead", c, callback={"url": other.url + "/status/410"})
-    put(p, "done", c, callback={"url": other.url + "/"}, keep="1h")
-    wait_until(lambda: (x := c.call("GET", p)[1])["dead"] == x["done"] == 1)
-    c.call("POST", f"{p}/tasks", {"tasks": [
-        {"id": f"h{n}", "in": "1500ms", "callback": {"url": other.url + "/"}} for n in range(300)]})
-    wait_until(lambda: d.metric("held") + e.metric("held") > 300)
-    answer = f.call("DELETE", p + "?purge=true")
-    equal(answer, (200, {"queue": "p", "removed": 303}))
-    wait_until(lambda: c.raw("GET", p)[0] == 404, 1)
+    url = {"url": other.url + "/"}
+
+    def purge_held(n):
+        equal(c.call("PUT", p, {"mode": "push", "ahead": "5s"})[0], 201)
+        runs, *ended = names = [f"{n}-{x}" for x in ("runs", "dead", "done")]
+        put(p, runs, c, callback={"url": other.url + "/hold"}, timeout="10min")
+        other.wait_for(runs)
+        put(p, ended[0], c, callback={"url": other.url + "/status/410"})
+        put(p, ended[1], c, callback=url, keep="1h")
+        wait_until(lambda: (x := c.call("GET", p)[1])["dead"] == x["done"] == 1)
+        due = int(now_ms()) + min(1500 * (n + 1), 4500)
+        c.call("POST", f"{p}/tasks", {"tasks": [
+            {"id": f"h{n}-{m}", "at": due, "callback": url} for m in range(300)]})
+        wait_until(lambda: now_ms() >= due or d.metric("held") + e.metric("held") > 300)
+        status, answer = f.call("DELETE", p + "?purge=true")
+        equal(status, 200, answer)
+        late = now_ms() >= due
+        soon(lambda: c.raw("GET", p)[0] == 404, 1)
+        other.let(runs)
+        if late:
+            raise Slow("tasks were due before they were removed")
+        equal(answer, {"queue": "p", "removed": 303})
+        return n, due, names
+
+    n, due, names = rounds(purge_held)
     equal(c.call("PUT", p, {"mode": "push"})[0], 201)
-    other.let("runs")
-    time.sleep(2)
-    equal(sorted({r["id"] for r in other.received()}), ["dead", "done", "runs"])
+    time.sleep(max(0, due + 500 - now_ms()) / 1000)
+    equal([r["id"] for r in other.received() if r["id"].startswith(f"h{n}-")], [])
+    equal([len(other.received(x)) for x in names], [1, 1, 1])
     equal(c.call("GET", p)[1]["paused"], False)
     put(p, "again", f, callback={"url": other.url + "/"})
     other.wait_for("again")
@@ -679,7 +693,7 @@ def on_time():
          "callback": {"url": sink.url + "/"}} for n in range(500)]})[1]["tasks"]
     due = {t["id"]: t["due"] for t in answers}
     wait_until(lambda: len([r for r in sink.received() if r["id"] in due]) >= 500)
-    time.sleep(0.2)
+    settle(0.2)
     got = [r for r in sink.received() if r["id"] in due]
     equal(len(got), 500, "runs")
     equal(len({r["id"] for r in got}), 500, "tasks")
@@ -752,16 +766,25 @@ def dead_letters():
 @test("every: runs at multiples of the first due time; retries belong to one run")
 def periodic():
     path = push()
-    due = put(path, "p1", callback={"url": sink.url + "/"}, every="300ms", **{"in": "200ms"})["due"]
-    got = sink.wait_for("p1", 4)
-    equal([int(r["head"]["twheel-scheduled-at"]) - due for r in got[:4]], [0, 300, 600, 900])
-    assert all(r["at"] >= int(r["head"]["twheel-scheduled-at"]) for r in got), "early"
-    equal(len({r["head"]["idempotency-key"] for r in got[:4]}), 4, "a key for each run")
-    assert a.call("DELETE", f"{path}/tasks/p1")[0] in (200, 202)
-    settle(0.4)
-    count = len(sink.received("p1"))
-    time.sleep(0.7)
-    equal(len(sink.received("p1")), count, "runs after the cancellation")
+
+    def run(n):
+        task = f"p{n}"
+        due = put(path, task, callback={"url": sink.url + "/"}, every="300ms",
+                  **{"in": "200ms"})["due"]
+        got = sink.wait_for(task, 4)
+        assert a.call("DELETE", f"{path}/tasks/{task}")[0] in (200, 202)
+        at = [int(r["head"]["twheel-scheduled-at"]) - due for r in got[:4]]
+        assert all(r["at"] >= int(r["head"]["twheel-scheduled-at"]) for r in got), "early"
+        equal([x % 300 for x in at], [0] * 4)
+        equal(len({r["head"]["idempotency-key"] for r in got[:4]}), 4, "a key for each run")
+        settle(0.4)
+        count = len(sink.received(task))
+        time.sleep(0.7)
+        equal(len(sink.received(task)), count, "runs after the cancellation")
+        # Runs that fall due before the report of another one are skipped.
+        if at != [0, 300, 600, 900]:
+            raise Slow(f"runs at {at}")
+    rounds(run)
 
 
 @test("update changes all but the due time and the phase; registering again after a deploy runs "
@@ -777,15 +800,21 @@ def update():
     task = a.call("GET", f"{path}/tasks/u")[1]
     equal((task["every"], task["payload"], task["keep"], task["due"], task["first_due"]),
           (7200000, "new", 3600000, first["due"], first["due"]))
+
     # A run that may have begun keeps its key, and its next attempt has the new body.
-    put(path, "again", callback={"url": sink.url + "/status/500"}, payload="old",
-        retry={"limit": 9, "base": "1500ms"})
-    sink.wait_for("again")
-    wait_until(lambda: a.call("GET", f"{path}/tasks/again")[1]["attempts"] == 1)
-    put(path, "again", callback=url, payload="new", if_exists="update")
-    got = sink.wait_for("again", 2)
-    equal([json.loads(r["body"]) for r in got], ["old", "new"])
-    equal(len({r["head"]["idempotency-key"] for r in got}), 1)
+    def again(n):
+        task = f"again{n}"
+        put(path, task, callback={"url": sink.url + "/status/500"}, payload="old",
+            retry={"limit": 9, "base": f"{1500 << n}ms", "jitter": 0})
+        wait_until(lambda: a.call("GET", f"{path}/tasks/{task}")[1]["attempts"] >= 1)
+        there = a.call("GET", f"{path}/tasks/{task}")[1]
+        put(path, task, callback=url, payload="new", if_exists="update")
+        in_time(there["due"], "the update")
+        equal(there["attempts"], 1)
+        got = sink.wait_for(task, 2)
+        equal([json.loads(r["body"]) for r in got], ["old", "new"])
+        equal(len({r["head"]["idempotency-key"] for r in got}), 1)
+    rounds(again, 6)
     # A task that is done or dead is replaced, and one that does not exist is created.
     put(path, "done", callback=url, keep="1h")
     wait_until(lambda: state(path, "done") == "done")
@@ -801,17 +830,23 @@ def update():
 def update_held():
     path = push(ahead="5s")
     url = {"url": sink.url + "/"}
-    tasks = [f"uph-{n}" for n in range(6)]
-    due = {t: put(path, t, callback=url, payload="old", **{"in": "3s"})["due"] for t in tasks}
-    held(path, tasks)
-    for n, t in enumerate(tasks):
-        answer = put(path, t, a if n % 2 else b, callback=url, payload="new", if_exists="update")
-        equal((answer["result"], answer.get("was"), answer["due"]), ("updated", None, due[t]))
-    for t in tasks:
-        got = sink.wait_for(t)
-        assert due[t] <= got[0]["at"] < due[t] + 1000
-        equal([json.loads(r["body"]) for r in got], ["new"])
-    put(path, "upr", callback={"url": sink.url + "/hold"}, payload="old", every="1s")
+
+    def change_held(n):
+        tasks = [f"uph-{n}-{m}" for m in range(6)]
+        due = {t: put(path, t, callback=url, payload="old", **{"in": "3s"})["due"] for t in tasks}
+        first = min(due.values())
+        wait_in_time(first, lambda: all(state(path, t) == "leased" for t in tasks))
+        answers = [put(path, t, b if m % 2 else a, callback=url, payload="new", if_exists="update")
+                   for m, t in enumerate(tasks)]
+        in_time(first, "the updates")
+        for t, answer in zip(tasks, answers):
+            equal((answer["result"], answer.get("was"), answer["due"]), ("updated", None, due[t]))
+            got = sink.wait_for(t)
+            assert due[t] <= got[0]["at"] < due[t] + 1000 + spare(), got[0]["at"] - due[t]
+            equal([json.loads(r["body"]) for r in got], ["new"])
+    rounds(change_held)
+    put(path, "upr", callback={"url": sink.url + "/hold"}, timeout="10min", payload="old",
+        every="1s")
     sink.wait_for("upr")
     answer = put(path, "upr", callback=url, payload="new", every="1s", if_exists="update")
     equal((answer["result"], answer["was"]), ("updated", "leased"))
@@ -840,23 +875,27 @@ def late():
 
 @test("D12: tasks that fell due while no daemon ran run within the limits, earliest first")
 def catch_up():
-    own, d, c = alone(mode="push", lanes=1)
-    other = Sink()
-    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-        {"id": f"cu-{n}", "in_ms": 700 + n, "callback": {"url": other.url + "/slow/50"}}
-        for n in range(60)]})
-    equal(d.end(), 0)
-    time.sleep(1)
-    e = Daemon(own, "--callback-concurrency=4")
-    wait_until(lambda: len(other.received()) == 60)
-    wait_until(lambda: e.client().call("GET", "/v1/queues/s")[1]["leased"] == 0)
-    got = sorted(other.received(), key=lambda r: r["at"])
-    equal({r["attempt"] for r in got}, {1})
-    most = max(sum(1 for y in got if x["at"] <= y["at"] < x["at"] + 45) for x in got)
-    assert most <= 4, f"{most} requests at once"
-    order = [int(r["id"][3:]) for r in got]
-    assert all(abs(place - n) <= 4 for place, n in enumerate(order)), order
-    equal(e.end(), 0)
+    def run(_):
+        own, d, c = alone(mode="push", lanes=1)
+        other = Sink()
+        due = int(now_ms()) + 700
+        c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"cu-{n}", "at": due + n, "callback": {"url": other.url + "/slow/50"}}
+            for n in range(60)]})
+        equal(d.end(), 0)
+        in_time(due, "the end of the daemon")
+        time.sleep(max(0, due + 300 - now_ms()) / 1000)
+        e = Daemon(own, "--callback-concurrency=4")
+        wait_until(lambda: len(other.received()) == 60)
+        wait_until(lambda: e.client().call("GET", "/v1/queues/s")[1]["leased"] == 0)
+        got = sorted(other.received(), key=lambda r: r["at"])
+        equal({r["attempt"] for r in got}, {1})
+        most = max(sum(1 for y in got if x["at"] <= y["at"] < x["at"] + 45) for x in got)
+        assert most <= 4, f"{most} requests at once"
+        order = [int(r["id"][3:]) for r in got]
+        assert all(abs(place - n) <= 4 for place, n in enumerate(order)), order
+        equal(e.end(), 0)
+    rounds(run)
 
 
 @test("late applies at each take without an attempt, even after a worker that died")
@@ -875,11 +914,22 @@ def late_after_death():
 @test("keep: a done task stays readable for this long, then it is removed")
 def kept():
     path = push()
-    put(path, "k1", callback={"url": sink.url + "/"}, keep="1500ms")
-    wait_until(lambda: state(path, "k1") == "done")
-    task = a.call("GET", f"{path}/tasks/k1")[1]
-    assert 0 <= task["ended"] - task["due"] < 1500 + spare(), task
-    wait_until(lambda: state(path, "k1") is None)
+
+    def run(n):
+        there = []
+
+        def ended():
+            there.append(a.call("GET", f"{path}/tasks/k{n}")[1])
+            return there[-1].get("state") in ("done", None)
+        put(path, f"k{n}", callback={"url": sink.url + "/"}, keep="1500ms")
+        wait_until(ended)
+        task = there[-1]
+        if "state" not in task:
+            raise Slow("the task was removed before anybody asked for it again")
+        assert 0 <= task["ended"] - task["due"] < 1500 + spare(), task
+        wait_until(lambda: state(path, f"k{n}") is None)
+        assert now_ms() >= task["ended"] + 1500, task
+    rounds(run)
 
 
 @test("D14: a slow endpoint delays no other endpoint")
@@ -887,8 +937,9 @@ def slow_endpoint():
     path, other = push(), Sink()
     # 33 requests are more than one host may have at once.
     a.call("POST", f"{path}/tasks", {"tasks": [
-        {"id": f"slow-{n}", "callback": {"url": other.url + "/slow/1500"}} for n in range(80)]})
-    time.sleep(0.3)
+        {"id": f"slow-{n}", "callback": {"url": other.url + "/slow/1500"}, "timeout": "10min"}
+        for n in range(80)]})
+    settle(0.3)
     due = {}
     for n in range(20):
         due[f"fast-{n}"] = put(path, f"fast-{n}", callback={"url": sink.url + "/"},
@@ -908,13 +959,16 @@ def slow_endpoint():
 @test("the lease of a running request is renewed, however long the request takes")
 def renewed():
     path = push()
-    put(path, "long", callback={"url": sink.url + "/slow/9000"}, timeout="20s")
+    put(path, "long", callback={"url": sink.url + "/hold"}, timeout="10min")
     sink.wait_for("long")
-    time.sleep(8)
+    first = a.call("GET", f"{path}/tasks/long")[1]["lease_end"]
+    # The first lease is over by then.
+    time.sleep(max(0, first + 1000 - now_ms()) / 1000)
     asked = now_ms()
     task = a.call("GET", f"{path}/tasks/long")[1]
     equal((task["state"], task["lost"]), ("leased", 0))
-    assert task["lease_end"] - asked > 2000, task["lease_end"] - asked
+    assert task["lease_end"] - asked > 2000 - spare(), task["lease_end"] - asked
+    sink.let("long")
     wait_until(lambda: state(path, "long") is None)
     equal(len(sink.received("long")), 1, "runs")
 
@@ -984,7 +1038,7 @@ def pull_together():
     redis.stop()
     for w in workers:
         w.start()
-    time.sleep(0.3)
+    settle(0.3)
     redis.go_on()
     for w in workers:
         w.join()
@@ -1001,7 +1055,7 @@ def pull_wakes():
         got.append(now_ms())
     t = threading.Thread(target=work)
     t.start()
-    time.sleep(0.3)
+    settle(0.3)
     due = put(q, "w2")["due"]
     t.join()
     equal(got[0]["id"], "w2")
@@ -1019,14 +1073,23 @@ def pull_reports():
     task, = reserve(q)
     equal(task["attempt"], 2)
     equal(report(q, "release", task)[0], 200)
-    task, = reserve(q, lease="1s")
+    task, = reserve(q)
     equal(task["attempt"], 2)
-    equal(report(q, "extend", task, lease="30s")[0], 200)
-    time.sleep(1.6)
-    equal(state(q, "n1"), "leased")
     status, answer = report(q, "nack", task, dead=True, error="broken")
     equal(status, 200)
     equal(state(q, "n1"), "dead")
+
+    def extend(n):
+        put(q, f"e{n}")
+        task, = reserve(q, lease=f"{1 << n}s")
+        end = now_ms() + 1000 * (1 << n)
+        status, answer = report(q, "extend", task, lease="30s")
+        in_time(end - 100, f"the extension ({status})")
+        equal(status, 200, answer)
+        time.sleep((end + 600 - now_ms()) / 1000)
+        equal(state(q, task["id"]), "leased")
+        equal(report(q, "ack", task)[0], 200)
+    rounds(extend, 6)
 
 
 @test("pull: a report waits 5 ms for others to join it, even with several daemons")
@@ -1061,9 +1124,8 @@ def descriptors():
     resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (64, 64))
     c.call("POST", "/v1/queues/s/tasks", {"tasks": [
         {"id": f"fd-{n}", "callback": {"url": other.url + "/slow/300"}} for n in range(100)]})
-    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["scheduled"] > 0)
-    error = c.call("GET", "/v1/queues/s/tasks")[1]["tasks"][0]["error"]
-    assert "connect" in error, error
+    wait_until(lambda: any("connect" in t.get("error", "")
+                           for t in c.call("GET", "/v1/queues/s/tasks")[1]["tasks"]))
     wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
     equal({r["attempt"] for r in other.received()}, {1}, "attempts")
     equal(d.end(), 0)
@@ -1094,9 +1156,9 @@ def pull_disconnect():
     body = b'{"wait":"20s"}'
     s.sendall(b"POST %s/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
               b"Content-Length: %d\r\n\r\n%s" % (q.encode(), len(body), body))
-    time.sleep(0.3)
+    settle(0.3)
     s.close()
-    time.sleep(0.1)
+    settle(0.1)
     put(q, "d1")
     begin = time.monotonic()
     task, = reserve(q, b)
@@ -1109,7 +1171,7 @@ def poison():
     q = pull()
     put(q, "poison")
     for _ in range(2):
-        task, = reserve(q, lease="1s", wait="8s")
+        task, = reserve(q, lease="1s")
     wait_until(lambda: state(q, "poison") == "dead")
     answer = a.call("GET", f"{q}/tasks/poison")[1]
     equal((answer["error"], answer["lost"]), ("lost", 2))
@@ -1117,6 +1179,12 @@ def poison():
 
 
 # ---- Cancel, move, replace, pause ----
+
+def kept_silent(since):
+    """Return: the host may have kept a daemon from answering another one within 250 ms, or from
+    releasing its tasks within 200 ms. since: what the host had withheld before."""
+    return 3 * (host.withheld - since) > 150
+
 
 @test("D8: a canceled task does not run, whether it waits in Redis or any daemon holds it")
 def cancel():
@@ -1136,11 +1204,14 @@ def cancel():
         time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
         canceled = []
         for n in range(40):
+            withheld = host.withheld
             status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{trial}-{n}")
             if (status, answer.get("state")) == (200, "scheduled"):
                 canceled.append(f"c-{trial}-{n}")
             if now_ms() >= begin:
                 break
+            if status == 202 and kept_silent(withheld):
+                continue
             asked += 1
             recalled += f"c-{trial}-{n}" in canceled
         time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
@@ -1165,20 +1236,20 @@ def cancel_running():
         wait_until(lambda: state(path, task) not in ("leased", "scheduled"))
     equal(state(path, "cr"), None)
     equal(len(sink.received("cf")), 1)
+
     # A task that waits for its second attempt is canceled at once.
-    put(path, "cw", callback={"url": sink.url + "/status/500"}, retry={"base": "2s", "jitter": 0})
-    sink.wait_for("cw")
-    wait_until(lambda: state(path, "cw") == "scheduled")
-    equal(a.call("DELETE", f"{path}/tasks/cw"), (200, {"id": "cw", "state": "scheduled"}))
-    # On a busy host it may have waited for its third attempt.
-    ran = len(sink.received("cw"))
-    time.sleep(2.3 * 2 ** (ran - 1))
-    equal((len(sink.received("cf")), len(sink.received("cw"))), (1, ran))
-
-
-def held(path, tasks):
-    """Wait until daemons hold all of these tasks."""
-    wait_until(lambda: all(state(path, t) == "leased" for t in tasks))
+    def cancel_waiting(n):
+        task = f"cw{n}"
+        put(path, task, callback={"url": sink.url + "/status/500"},
+            retry={"base": f"{2 << n}s", "jitter": 0})
+        wait_until(lambda: a.call("GET", f"{path}/tasks/{task}")[1]["attempts"] >= 1)
+        due = a.call("GET", f"{path}/tasks/{task}")[1]["due"]
+        answer = a.call("DELETE", f"{path}/tasks/{task}")
+        in_time(due, "the request")
+        equal(answer, (200, {"id": task, "state": "scheduled"}))
+        time.sleep(max(0, due + 300 - now_ms()) / 1000)
+        equal((len(sink.received("cf")), len(sink.received(task))), (1, 1))
+    rounds(cancel_waiting, 6)
 
 
 @test("D8: a task can be moved, even while it is held; one that has begun answers 409")
@@ -1190,12 +1261,22 @@ def move():
     status, answer = b.call("PATCH", f"{path}/tasks/m-far", {"in": "300ms"})
     equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
     assert sink.wait_for("m-far")[0]["at"] >= answer["due"]
-    put(path, "m-held", callback=url, **{"in": "4s"})
-    for client in (a, b):
-        held(path, ["m-held"])
-        status, answer = client.call("PATCH", f"{path}/tasks/m-held", {"in": "4500ms"})
-        equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
-    put(path, "m-runs", callback={"url": sink.url + "/hold"})
+
+    def move_held(n):
+        task = f"m-held{n}"
+        due = put(path, task, callback=url, **{"in": "4s"})["due"]
+        for client in (a, b):
+            wait_in_time(due, lambda: state(path, task) == "leased")
+            withheld = host.withheld
+            status, answer = client.call("PATCH", f"{path}/tasks/{task}", {"in": "4500ms"})
+            in_time(due, "the move")
+            if status == 202 and kept_silent(withheld):
+                raise Slow("the holder did not answer")
+            equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
+            due = answer["due"]
+        return task, due
+    moved, moved_due = rounds(move_held)
+    put(path, "m-runs", callback={"url": sink.url + "/hold"}, timeout="10min")
     sink.wait_for("m-runs")
     status, answer_ = a.call("PATCH", f"{path}/tasks/m-runs", {"in": "1h"})
     equal((status, answer_["error"]["code"]), (409, "leased"))
@@ -1203,35 +1284,49 @@ def move():
     put(path, "m-now", callback=url, **{"in": "1h"})
     equal(a.call("POST", f"{path}/tasks/m-now/run")[0], 200)
     sink.wait_for("m-now")
-    due = put(path, "m-soon", callback=url, **{"in": "4900ms"})["due"]
-    held(path, ["m-soon"])
-    equal(b.call("POST", f"{path}/tasks/m-soon/run")[0], 200)
-    begun = sink.wait_for("m-soon")[0]["at"]
-    assert begun < due - 1000, due - begun
-    got, = sink.wait_for("m-held")
-    assert got["at"] >= answer["due"], got["at"] - answer["due"]
-    equal(int(got["head"]["twheel-scheduled-at"]), answer["due"])
+    got, = sink.wait_for(moved)
+    assert got["at"] >= moved_due, got["at"] - moved_due
+    equal(int(got["head"]["twheel-scheduled-at"]), moved_due)
+
+    def run_held(n):
+        task = f"m-soon{n}"
+        due = put(path, task, callback=url, **{"in": "4900ms"})["due"]
+        wait_in_time(due, lambda: state(path, task) == "leased")
+        withheld = host.withheld
+        status = b.call("POST", f"{path}/tasks/{task}/run")[0]
+        in_time(due - 1500, "the request")
+        if status == 202 and kept_silent(withheld):
+            raise Slow("the holder did not answer")
+        equal(status, 200)
+        begun = sink.wait_for(task)[0]["at"]
+        assert begun < due - 1000 + spare(), due - begun
+    rounds(run_held)
 
 
 @test("D8: a put replaces a held task: it runs once, with the new body")
 def replace():
     path = push(ahead="5s")
     url = {"url": sink.url + "/"}
-    tasks = [f"rep-{n}" for n in range(10)]
-    for t in tasks:
-        put(path, t, callback=url, payload="old", **{"in": "4500ms"})
-    held(path, tasks)
-    for n, t in enumerate(tasks):
-        answer = put(path, t, a if n % 2 else b, callback=url, payload="new", **{"in": "2s"})
-        equal((answer["result"], answer.get("was")), ("replaced", None))
-    last = now_ms() + 4500
-    for t in tasks:
-        sink.wait_for(t)
-    # The replaced tasks would have run by then.
-    time.sleep(max(0, last - now_ms()) / 1000)
-    for t in tasks:
-        equal([json.loads(r["body"]) for r in sink.received(t)], ["new"])
-    put(path, "rep-runs", callback={"url": sink.url + "/hold"}, payload="old")
+
+    def replace_held(n):
+        tasks = [f"rep-{n}-{m}" for m in range(10)]
+        due = [put(path, t, callback=url, payload="old", **{"in": "4500ms"})["due"] for t in tasks]
+        wait_in_time(due[0], lambda: all(state(path, t) == "leased" for t in tasks))
+        withheld = host.withheld
+        answers = [put(path, t, b if m % 2 else a, callback=url, payload="new", **{"in": "2s"})
+                   for m, t in enumerate(tasks)]
+        in_time(due[0], "the replacement")
+        if any("was" in answer for answer in answers) and kept_silent(withheld):
+            raise Slow("a holder did not answer")
+        for t, answer in zip(tasks, answers):
+            equal((answer["result"], answer.get("was")), ("replaced", None))
+            sink.wait_for(t)
+        # The replaced tasks would have run by then.
+        time.sleep(max(0, due[-1] + 300 - now_ms()) / 1000)
+        for t in tasks:
+            equal([json.loads(r["body"]) for r in sink.received(t)], ["new"])
+    rounds(replace_held)
+    put(path, "rep-runs", callback={"url": sink.url + "/hold"}, timeout="10min", payload="old")
     sink.wait_for("rep-runs")
     answer = put(path, "rep-runs", callback=url, payload="new")
     equal((answer["result"], answer["was"]), ("replaced", "leased"))
@@ -1251,34 +1346,39 @@ def silent_holder():
     def both_hold():
         return d.metric("held") + e.metric("held") == 100 and e.metric("held") > 8
 
-    # On a busy host they may be due before both daemons hold some.
-    for attempt in range(8):
+    def silent_recalls():
+        return d.metric('recalls_total{verdict="silent"}')
+
+    def run(n):
         wait_until(lambda: d.metric("held") + e.metric("held") == 0)
-        tasks = [f"sh-{attempt}-{n}" for n in range(100)]
-        due = c.call("POST", f"{path}/tasks", {"tasks": [
-            {"id": t, "in": "4s", "callback": {"url": other.url + "/"}} for t in tasks]})[1]
-        due = max(t["due"] for t in due["tasks"])
-        wait_until(lambda: now_ms() > due or both_hold())
-        if now_ms() < due - 2000:
-            break
-    e.process.send_signal(signal.SIGSTOP)
-    silent = []
-    for t in tasks:
-        begin = time.monotonic()
-        status, answer = c.call("DELETE", f"{path}/tasks/{t}")
-        if status == 202:
-            equal(answer, {"id": t, "state": "leased"})
-            assert 0.24 <= time.monotonic() - begin < 0.5 + spare() / 1000, time.monotonic() - begin
-            silent.append(t)
-        if len(silent) == 4:
-            break
-    equal(len(silent), 4)
-    e.process.send_signal(signal.SIGCONT)
-    wait_until(lambda: all(c.call("GET", f"{path}/tasks/{t}")[0] == 404 for t in silent))
-    assert now_ms() < due, "it went on too late"
-    time.sleep((due + 300 - now_ms()) / 1000)
-    equal({r["id"] for r in other.received()} & set(silent), set())
-    assert 'recalls_total{verdict="silent"} 4' in c.raw("GET", "/metrics")[2]
+        before = silent_recalls()
+        tasks = [f"sh-{n}-{m}" for m in range(100)]
+        due = int(now_ms()) + 4000
+        equal(c.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": t, "at": due, "callback": {"url": other.url + "/"}} for t in tasks]})[0], 200)
+        wait_in_time(due - 2000, both_hold)
+        e.process.send_signal(signal.SIGSTOP)
+        silent, wrong = [], []
+        for t in tasks:
+            begin = time.monotonic()
+            answer = c.call("DELETE", f"{path}/tasks/{t}")
+            if answer[0] == 202:
+                silent.append(t)
+                equal(answer[1], {"id": t, "state": "leased"})
+                took = time.monotonic() - begin
+                if not 0.24 <= took < 0.5 + spare() / 1000:
+                    wrong.append(took)
+            if len(silent) == 4 or wrong or now_ms() >= due:
+                break
+        e.process.send_signal(signal.SIGCONT)
+        in_time(due, "the signal to go on")
+        equal((len(silent), wrong), (4, []))
+        wait_in_time(due, lambda: all(c.call("GET", f"{path}/tasks/{t}")[0] == 404 for t in silent))
+        time.sleep(max(0, due + 300 - now_ms()) / 1000)
+        equal({r["id"] for r in other.received()} & set(silent), set())
+        equal(silent_recalls(), before + 4)
+    # The tasks may be due before both daemons hold some.
+    rounds(run)
     equal((d.end(), e.end()), (0, 0))
 
 
@@ -1292,8 +1392,9 @@ def pause():
         a.call("POST", f"{path}/tasks", {"tasks": [
             {"id": t, "at": due, "callback": {"url": sink.url + "/"}} for t in tasks]})
         wait_until(lambda due=due: now_ms() >= due or a.call("GET", path)[1]["leased"] == 20)
+        withheld = host.withheld
         status, answer = b.call("POST", f"{path}/pause")
-        if now_ms() < due:
+        if now_ms() < due and (answer["settled"] or not kept_silent(withheld)):
             break
         equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
         wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
@@ -1313,19 +1414,33 @@ def pause():
 
 @test("D4: tasks that a daemon held when it was killed run by the end of their leases")
 def killed_daemon():
-    d = Daemon(redis, "--lease=6s")
-    path = push(lanes=32)
-    wait_until(lambda: one.metric("members") == 3)
-    a.call("POST", f"{path}/tasks", {"tasks": [
-        {"id": f"kd-{n}", "in": "800ms", "callback": {"url": sink.url + "/"}}
-        for n in range(200)]})
-    wait_until(lambda: d.metric("held") > 0)
-    d.end(signal.SIGKILL)
-    due = now_ms() + 800
-    wait_until(lambda: len({r["id"] for r in sink.received()
-                            if str(r["id"]).startswith("kd-")}) == 200, 12)
-    assert now_ms() - due < 6000 + 250 + 800 + spare(), now_ms() - due
-    equal(len([r for r in sink.received() if str(r["id"]).startswith("kd-")]), 200, "runs")
+    path = push(lanes=32, ahead="5s")
+    link = resp.Redis(redis.path)
+    runs = [f"tw:{{{path.rpartition('/')[2]}/{lane}}}:run" for lane in range(32)]
+
+    def run(n):
+        d = Daemon(redis, "--lease=6s")
+        wait_until(lambda: one.metric("members") == 3)
+        due = int(now_ms()) + 4000
+        a.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": f"kd-{n}-{m}", "at": due, "callback": {"url": sink.url + "/"}}
+            for m in range(200)]})
+        wait_until(lambda: now_ms() >= due or (d.metric("held") > 0 and
+                                               a.call("GET", path)[1]["leased"] == 200))
+        d.end(signal.SIGKILL)
+        late = now_ms() >= due
+        ends = max([float(x) for key in runs
+                    for x in link.ask("ZRANGE", key, 0, -1, "WITHSCORES")[1::2]], default=0)
+        wait_until(lambda: len({r["id"] for r in sink.received()
+                                if str(r["id"]).startswith(f"kd-{n}-")}) == 200)
+        took = now_ms()
+        if late:
+            raise Slow("tasks were due before the daemon was killed")
+        # The next daemon in rank looks 150 ms after the end of a lease.
+        assert took < max(due, ends) + 250 + 800 + spare(), took - max(due, ends)
+        equal(len([r for r in sink.received() if str(r["id"]).startswith(f"kd-{n}-")]), 200, "runs")
+    rounds(run)
+    link.close()
 
 
 @test("D7: an attempt whose daemon is killed is repeated with its key, and does not count")
@@ -1338,7 +1453,7 @@ def killed_attempt():
     d.end(signal.SIGKILL)
     other.let("x")
     e = Daemon(own, "--lease=6s")
-    got = other.wait_for("x", 3, 12)
+    got = other.wait_for("x", 3)
     equal([r["attempt"] for r in got[:3]], [1, 1, 2])
     equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
     equal(len({r["head"]["webhook-id"] for r in got}), 1, "ids")
@@ -1355,17 +1470,29 @@ def stopped_daemon():
     d = Daemon(own, "--lease=6s")
     e = Daemon(own, "--lease=6s")
     c, other = d.client(), Sink()
-    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 8})
-    time.sleep(0.2)
-    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-        {"id": f"sd-{n}", "in": "700ms", "callback": {"url": other.url + "/"}}
-        for n in range(100)]})
-    wait_until(lambda: e.metric("held") > 0)
-    e.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
-    e.process.send_signal(signal.SIGCONT)
-    time.sleep(0.7)
-    equal(len(other.received()), 100, "runs")
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 8, "ahead": "5s"})
+    wait_until(lambda: d.metric("members") == e.metric("members") == 2)
+    wait_until(lambda: e.client().raw("GET", "/v1/queues/s")[0] == 200)
+
+    def received(n):
+        return [r["id"] for r in other.received() if r["id"].startswith(f"sd-{n}-")]
+
+    def run(n):
+        due = int(now_ms()) + 4000
+        c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"sd-{n}-{m}", "at": due, "callback": {"url": other.url + "/"}}
+            for m in range(100)]})
+        wait_until(lambda: now_ms() >= due or e.metric("held") > 0)
+        e.process.send_signal(signal.SIGSTOP)
+        late = now_ms() >= due
+        wait_until(lambda: len(set(received(n))) == 100)
+        e.process.send_signal(signal.SIGCONT)
+        settle(0.7)
+        if late:
+            wait_until(lambda: d.metric("held") + e.metric("held") == 0)
+            raise Slow("tasks were due before the daemon was stopped")
+        equal(len(received(n)), 100, "runs")
+    rounds(run)
     equal((d.end(), e.end()), (0, 0))
 
 
@@ -1383,7 +1510,7 @@ def wrong_clock():
         late = sorted(r["at"] - due[r["id"]] for r in other.received())
         assert 0 <= late[0] and late[98] < 500 + spare(), (late[0], late[-5:])
         skew = d.metric("clock_skew_seconds")
-        assert abs(skew + shift) < 1, skew
+        assert abs(skew + shift) < 1 + spare() / 1000, skew
         equal(d.end(), 0)
 
 
@@ -1440,15 +1567,15 @@ def killed_redis():
 def flapping():
     own, d, c = alone()
     link = resp.Redis(own.path)
-    killed = 0
-    for _ in range(12):
-        killed += link.ask("CLIENT", "KILL", "TYPE", "normal") > 0
+    begin = time.monotonic()
+    for _ in range(8):
+        wait_until(lambda: link.ask("CLIENT", "KILL", "TYPE", "normal") > 0)
         time.sleep(0.25)
-    assert killed > 5, killed
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
+    minutes = 1 + (time.monotonic() - begin) // 60
     # How the connection broke makes a difference.
     lines = [x for x in d.text().splitlines() if "cannot use Redis: " in x or "Redis again" in x]
-    assert len(lines) == len(set(lines)) and len(lines) > 1, lines
+    assert all(lines.count(x) <= minutes for x in lines) and len(lines) > 1, lines
     link.close()
     equal(d.end(), 0)
 
@@ -1460,32 +1587,50 @@ def late_report():
     c = d.client()
     c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 32})
     wait_until(lambda: d.metric("members") == e.metric("members") == 2)
-    for n in range(20):
-        c.call("PUT", f"/v1/queues/s/tasks/lr-{n}", {"callback": {"url": other.url + "/slow/500"}})
-    wait_until(lambda: len(other.received()) == 20)
-    own.kill()
-    for method, path, body in (
-            ("GET", "/v1/queues", None), ("GET", "/v1/queues/s", None),
-            ("PUT", "/v1/queues/s", {}), ("GET", "/v1/queues/s/tasks", None),
-            ("POST", "/v1/queues/s/tasks", {"callback": {"url": other.url}}),
-            ("GET", "/v1/queues/s/tasks/x", None), ("DELETE", "/v1/queues/s/tasks/x", None),
-            ("PATCH", "/v1/queues/s/tasks/x", {"in_ms": 1}), ("POST", "/v1/queues/s/reserve", {}),
-            ("POST", "/v1/queues/s/tasks/x/run", None), ("POST", "/v1/queues/s/pause", None),
-            ("POST", "/v1/queues/s/replay", None), ("GET", "/v1/queues/other", None)):
-        status, answer = c.call(method, path, body)
-        equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
-    time.sleep(7)
-    # The other daemon reconnects first, and waits for the reports of this one.
-    d.process.send_signal(signal.SIGSTOP)
-    own.start()
-    wait_until(e.ready)
-    time.sleep(1)
-    d.process.send_signal(signal.SIGCONT)
-    wait_until(d.ready)
-    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
-    time.sleep(3)
-    equal(len(other.received()), 20, "runs")
-    equal((d.metric("lost_total"), e.metric("lost_total")), (0, 0))
+
+    def run(n):
+        tasks = [f"lr-{n}-{m}" for m in range(20)]
+        for t in tasks:
+            c.call("PUT", f"/v1/queues/s/tasks/{t}", {
+                "callback": {"url": other.url + "/hold"}, "timeout": "10min"})
+        wait_until(lambda: all(other.received(t) for t in tasks))
+        before = d.metric("lost_total") + e.metric("lost_total")
+        own.kill()
+        for t in tasks:
+            other.let(t)
+        for method, path, body in (
+                ("GET", "/v1/queues", None), ("GET", "/v1/queues/s", None),
+                ("PUT", "/v1/queues/s", {}), ("GET", "/v1/queues/s/tasks", None),
+                ("POST", "/v1/queues/s/tasks", {"callback": {"url": other.url}}),
+                ("GET", "/v1/queues/s/tasks/x", None), ("DELETE", "/v1/queues/s/tasks/x", None),
+                ("PATCH", "/v1/queues/s/tasks/x", {"in_ms": 1}),
+                ("POST", "/v1/queues/s/reserve", {}), ("POST", "/v1/queues/s/tasks/x/run", None),
+                ("POST", "/v1/queues/s/pause", None), ("POST", "/v1/queues/s/replay", None),
+                ("GET", "/v1/queues/other", None)):
+            status, answer = c.call(method, path, body)
+            equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
+        time.sleep(7)
+        # The other daemon reconnects first, and waits 2 s for the reports of this one.
+        d.process.send_signal(signal.SIGSTOP)
+        own.start()
+        # The other daemon was not back yet at this moment.
+        since, asked = now_ms(), now_ms()
+        while not e.ready():
+            time.sleep(0.02)
+            since, asked = asked, now_ms()
+        time.sleep(1)
+        d.process.send_signal(signal.SIGCONT)
+        wait_until(d.ready)
+        wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+        reported = now_ms()
+        settle(3)
+        once = [len(other.received(t)) for t in tasks] == [1] * 20
+        lost = d.metric("lost_total") + e.metric("lost_total") - before
+        if (lost or not once) and reported > since + 2000:
+            wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+            raise Slow("the reports may have come more than 2 s after the other daemon was back")
+        equal((once, lost), (True, 0))
+    rounds(run, 5)
     equal((d.end(), e.end()), (0, 0))
 
 
@@ -1566,7 +1711,8 @@ def slow_redis():
     status, answer = c.call("POST", f"{p}/pause")
     took = time.monotonic() - begin
     between.slow = False
-    equal((status, answer.get("settled"), d.text()[before:]), (200, True, ""), f"after {took:.1f} s")
+    equal((status, answer.get("settled"), d.text()[before:]), (200, True, ""),
+          f"after {took:.1f} s")
     # The daemon gives up a Redis that answers nothing for 5 s.
     assert took > 6, took
     equal(d.end(), 0)
@@ -1764,6 +1910,7 @@ def refused():
     own, d, c = alone(mode="pull", lanes=1)
     put("/v1/queues/s", "there", c)
     own.ask("CONFIG", "SET", "min-replicas-to-write", "1")
+    begin = time.monotonic()
     for method, path, body in (("PUT", "tasks/x", {}), ("PUT", "tasks/there", {}),
                                ("DELETE", "tasks/there", None), ("POST", "pause", None),
                                ("PATCH", "tasks/there", {"in": "1h"})):
@@ -1772,8 +1919,10 @@ def refused():
         assert "refused" in answer["error"]["message"], answer
     for _ in range(30):
         equal(reserve("/v1/queues/s", c, wait="0"), [])
+    minutes = 1 + (time.monotonic() - begin) // 60
     for script in ("put", "take"):
-        equal(d.text().count(f"Redis refused {script}: "), 1, "equal lines within a minute")
+        count = d.text().count(f"Redis refused {script}: ")
+        assert 1 <= count <= minutes, f"{count} equal lines within a minute"
     own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
     equal(c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "fail", "in": "1h"})[0], 201)
     equal([t["id"] for t in reserve("/v1/queues/s", c)], ["there"])
@@ -1791,11 +1940,12 @@ def refused_takes():
         return d.metric('takes_total{result="failed"}')
     own.ask("CONFIG", "SET", "min-replicas-to-write", "1")
     wait_until(lambda: failed() > 700)
-    before, begin = failed(), time.monotonic()
+    begin, before = time.monotonic(), failed()
     time.sleep(3)
     # The sweep of a lane with tasks comes once a second, too.
     rate = (failed() - before) / (time.monotonic() - begin)
-    assert 50 < rate < 400, rate
+    assert rate < 400, rate
+    wait_until(lambda: failed() > before + 150)
     own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
     for n in range(20):
         equal(c.call("POST", f"/v1/queues/s/tasks/r{n}/run")[0], 200)
@@ -1811,7 +1961,8 @@ def bounded_past():
     equal(c.call("POST", f"{q}/tasks", {"tasks": [{"keep": "1s"} for _ in range(1000)]})[0], 200)
     tasks = []
     while len(tasks) < 1000:
-        got = c.call("POST", f"{q}/reserve", {"limit": 100, "wait": "2s"})[1]["tasks"]
+        got = c.call("POST", f"{q}/reserve", {
+            "limit": 100, "wait": "2s", "lease": "1h"})[1]["tasks"]
         tasks += [{"id": t["id"], "token": t["token"]} for t in got]
     equal(c.call("POST", f"{q}/ack", {"tasks": tasks[:500]})[0], 200)
     equal(c.call("POST", f"{q}/nack", {"tasks": tasks[500:], "dead": True})[0], 200)
@@ -1989,25 +2140,31 @@ def graceful():
 
 @test("D17: on SIGTERM tasks of a take that is still under way are given back too")
 def graceful_take():
-    own, d, c = alone(mode="push", lanes=1)
-    c.call("PUT", "/v1/queues/s/tasks/x", {"in": "1500ms", "callback": {"url": sink.url}})
-    time.sleep(0.5)
-    own.stop()
-    # The take is sent 500 ms before the task is due.
-    time.sleep(0.7)
-    d.process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
-    own.go_on()
-    equal(d.process.wait(timeout=HANG), 0)
-    time.sleep(0.1)
-    equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
+    def run(_):
+        own, d, c = alone(mode="push", lanes=1, ahead="2s")
+        due = int(now_ms()) + 2500
+        c.call("PUT", "/v1/queues/s/tasks/x", {"at": due, "callback": {"url": sink.url + "/"}})
+        time.sleep(max(0, due - 2200 - now_ms()) / 1000)
+        own.stop()
+        in_time(due - 2000, "the stop of Redis")
+        # The take is sent 2 s before the task is due.
+        settle(0.5)
+        d.process.send_signal(signal.SIGTERM)
+        in_time(due, "SIGTERM")
+        settle(0.2)
+        own.go_on()
+        equal(d.process.wait(timeout=HANG), 0)
+        time.sleep(0.1)
+        equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
+    rounds(run)
 
 
 @test("D17: a request that does not end is given back after stop-timeout, or at a second signal")
 def impatient():
     own, d, c = alone("--stop-timeout=500ms", mode="push")
     other = Sink()
-    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/9000"}})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/hold"},
+                                           "timeout": "10min"})
     other.wait_for("x")
     begin = time.monotonic()
     equal(d.end(), 0)
@@ -2015,6 +2172,7 @@ def impatient():
     e = Daemon(own)
     other.wait_for("x", 2)
     e.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: "stopping: 1 requests are running" in e.text())
     time.sleep(0.3)
     equal(e.process.poll(), None, "it waits for the request")
     begin = time.monotonic()
@@ -2031,9 +2189,11 @@ def punctual():
     d = Daemon(own, "--stop-timeout=1s")
     c = d.client()
     c.call("PUT", "/v1/queues/s", {"mode": "push"})
-    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/300"}})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/hold"},
+                                           "timeout": "10min"})
     other.wait_for("x")
     own.kill()
+    other.let("x")
     begin = time.monotonic()
     equal(d.end(), 0)
     assert 0.9 < time.monotonic() - begin < 1.7 + spare() / 1000, time.monotonic() - begin
@@ -2043,7 +2203,9 @@ def punctual():
         s.connect(e.path)
         s.sendall(b"PUT /v1/queues/s HTTP/1.1\r\nHost: localhost\r\n"
                   b"Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{")
-        time.sleep(0.2)
+        # The daemon reads it before, or together with, these.
+        for _ in range(3):
+            equal(e.client().raw("GET", "/healthz")[0], 200)
         begin = time.monotonic()
         equal(e.end(), 0)
         assert 0.9 < time.monotonic() - begin < 1.7 + spare() / 1000, time.monotonic() - begin
@@ -2078,42 +2240,53 @@ def last_reports():
 
 @test("D17: on SIGTERM workers get 503; for stop-delay /readyz is 503 and other requests still work")
 def stop_delay():
-    port = free_ports()[0]
-    d = Daemon(redis, "--stop-delay=2s", listen=f"127.0.0.1:{port}")
     q = pull()
-    wait_until(lambda: d.client().raw("GET", q)[0] == 200)
-    answers = []
 
-    def worker():
-        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
-        conn.request("POST", f"{q}/reserve", '{"wait":"20s"}', {"Content-Type": "application/json"})
-        answer = conn.getresponse()
-        answers.append((answer.status, answer.headers["Connection"], json.loads(answer.read())))
-    workers = [threading.Thread(target=worker) for _ in range(4)]
-    for w in workers:
-        w.start()
-    kept = d.client()
-    equal(kept.raw("GET", "/readyz")[0], 200)
-    time.sleep(0.3)
-    begin = time.monotonic()
-    d.process.send_signal(signal.SIGTERM)
-    for w in workers:
-        w.join()
-    assert time.monotonic() - begin < 1 + spare() / 1000
-    equal({(s, c, x["error"]["code"]) for s, c, x in answers}, {(503, "close", "stopping")})
-    # The worker's next request waits before it gets 503, so the worker does not spin.
-    status, head, _ = kept.raw("POST", f"{q}/reserve", {"wait": "20s"})
-    equal((status, head["Connection"], head["Retry-After"]), (503, "close", "1"))
-    assert unready(d.client()) == "twheeld is stopping"
-    equal(d.client().call("GET", "/readyz")[1]["error"]["code"], "stopping")
-    equal(d.client().call("PUT", f"{q}/tasks/x", {"in": "1h"})[0], 201)
-    socket.create_connection(("127.0.0.1", port), 1).close()
-    equal(d.process.wait(timeout=HANG), 0)
-    assert 1.9 < time.monotonic() - begin < 3.5 + spare() / 1000, time.monotonic() - begin
+    def run(n):
+        port, delay = free_ports()[0], 2 << n
+        d = Daemon(redis, f"--stop-delay={delay}s", listen=f"127.0.0.1:{port}")
+        wait_until(lambda: d.client().raw("GET", q)[0] == 200)
+        answers = []
+
+        def worker():
+            conn = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
+            conn.request("POST", f"{q}/reserve", '{"wait":"1min"}',
+                         {"Content-Type": "application/json"})
+            answer = conn.getresponse()
+            answers.append((answer.status, answer.headers["Connection"],
+                            json.loads(answer.read())))
+        workers = [threading.Thread(target=worker) for _ in range(4)]
+        for w in workers:
+            w.start()
+        kept = d.client()
+        equal(kept.raw("GET", "/readyz")[0], 200)
+        settle(0.3)
+        begin = time.monotonic()
+        d.process.send_signal(signal.SIGTERM)
+        for w in workers:
+            w.join()
+        assert time.monotonic() - begin < 1 + spare() / 1000
+        equal({(s, c, x["error"]["code"]) for s, c, x in answers}, {(503, "close", "stopping")})
+        try:
+            # The worker's next request waits before it gets 503, so the worker does not spin.
+            status, head, _ = kept.raw("POST", f"{q}/reserve", {"wait": "20s"})
+            equal((status, head["Connection"], head["Retry-After"]), (503, "close", "1"))
+            assert unready(d.client()) == "twheeld is stopping"
+            equal(d.client().call("GET", "/readyz")[1]["error"]["code"], "stopping")
+            equal(d.client().call("PUT", f"{q}/tasks/x{n}", {"in": "1h"})[0], 201)
+            socket.create_connection(("127.0.0.1", port), HANG).close()
+        except OSError as e:
+            assert time.monotonic() - begin >= delay, e
+            equal(d.process.wait(timeout=HANG), 0)
+            raise Slow("stop-delay was over") from e
+        equal(d.process.wait(timeout=HANG), 0)
+        took = time.monotonic() - begin
+        assert delay - 0.1 < took < delay + 1.5 + spare() / 1000, took
+    rounds(run, 6)
     # A second signal ends stop-delay.
-    d = Daemon(redis, "--stop-delay=1min")
+    d = Daemon(redis, "--stop-delay=5min")
     d.process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    wait_until(lambda: unready(d.client()) == "twheeld is stopping")
     begin = time.monotonic()
     equal(d.end(), 0)
     assert time.monotonic() - begin < 2 + spare() / 1000
@@ -2154,7 +2327,7 @@ def tcp_redis():
     c = d.client()
     equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
     due = c.call("PUT", "/v1/queues/s/tasks/x", {"in": "200ms"})[1]["due"]
-    task, = c.call("POST", "/v1/queues/s/reserve", {"wait": "3s"})[1]["tasks"]
+    task, = c.call("POST", "/v1/queues/s/reserve", {"wait": "1min"})[1]["tasks"]
     assert 0 <= now_ms() - due < 200 + spare()
     assert "db3" in own.ask("INFO", "keyspace") and "db0" not in own.ask("INFO", "keyspace")
     equal(d.end(), 0)
@@ -2189,7 +2362,7 @@ def newer_task():
     def stored():
         return [sorted(zip(x[::2], x[1::2])) for x in (link.ask("HGETALL", k) for k in lane.keys[2:4])]
     before = [[x for x in part if x[0] != b"ours"] for part in stored()]
-    got = reserve("/v1/queues/s", c, limit=10, wait="5s")
+    got = reserve("/v1/queues/s", c, limit=10)
     equal([t["id"] for t in got], ["ours"])
     equal(report("/v1/queues/s", "ack", got[0], c)[0], 200)
     for path in ("/v1/queues/s/tasks/header", "/v1/queues/s/tasks/body"):
@@ -2339,7 +2512,7 @@ def other_version():
     equal(other.run(link, "ack", holder, *words)[1:], [0, 0])
     tasks = []
     while len(tasks) < 2:
-        got = a.call("POST", f"{path}/reserve", {"limit": 2, "wait": "2s"})[1]["tasks"]
+        got = a.call("POST", f"{path}/reserve", {"limit": 2, "wait": "1min"})[1]["tasks"]
         assert got, tasks
         tasks += got
     equal(sorted((t["id"], t["payload"]) for t in tasks), [("x", "text"), ("y", "text")])
@@ -2422,12 +2595,12 @@ def lost_in_a_row():
     put(q, "t", c)
     for _ in range(2):
         reserve(q, c, lease="1s")
-        task, = reserve(q, c, wait="5s")
+        task, = reserve(q, c)
         equal(c.call("GET", f"{q}/tasks/t")[1]["lost"], 1)
         equal(report(q, "nack", task, c)[0], 200)
         equal(c.call("GET", f"{q}/tasks/t")[1]["lost"], 0)
     for _ in range(2):
-        equal(len(reserve(q, c, lease="1s", wait="5s")), 1)
+        equal(len(reserve(q, c, lease="1s")), 1)
     wait_until(lambda: c.call("GET", f"{q}/tasks/t")[1]["state"] == "dead")
     equal(c.call("GET", f"{q}/tasks/t")[1]["error"], "lost")
     equal(d.end(), 0)
@@ -2447,16 +2620,22 @@ def bodies():
     for path in ("/healthz", "/readyz", "/"):
         strangers += send_parts(port, 10, request=f"GET {path}")
     assert resident(d.process.pid) - before < 16, "bodies of probes are kept"
-    known = send_parts(port, 40, token)
-    assert resident(d.process.pid) - before < 128, "there is no limit for bodies"
-    answers = []
-    for s in known:
-        s.sendall(b"x")
-        answers.append(s.recv(4096))
-    busy = [x for x in answers if x.startswith(b"HTTP/1.1 503 ")]
-    assert 20 < len(busy) < 30, len(busy)
-    assert b'"busy"' in busy[0] and b"Retry-After" in busy[0], busy[0]
-    for s in strangers + known:
+
+    def share(_):
+        begin, known, answers = time.monotonic(), send_parts(port, 40, token), []
+        assert resident(d.process.pid) - before < 128, "there is no limit for bodies"
+        for s in known:
+            s.sendall(b"x")
+            answers.append(s.recv(4096))
+            s.close()
+        # The daemon ends connections that are idle for 75 s.
+        if time.monotonic() - begin > 70:
+            raise Slow("the first bodies may have been dropped")
+        busy = [x for x in answers if x.startswith(b"HTTP/1.1 503 ")]
+        assert 20 < len(busy) < 30, len(busy)
+        assert b'"busy"' in busy[0] and b"Retry-After" in busy[0], busy[0]
+    rounds(share, 5)
+    for s in strangers:
         s.close()
     wait_until(lambda: resident(d.process.pid) - before < 16)
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
@@ -2659,14 +2838,19 @@ def many_slow_hosts():
 @test("a host that does not answer backs off for 1 s, then 2 s, by name and by address, and then "
       "gets one request; its tasks use up no attempts")
 def back_off():
+    rounds(backs_off)
+
+
+def backs_off(_):
     silent = Silent()
     _, d, c = alone()
     retry = {"limit": 20, "base": "10ms", "cap": "10ms", "jitter": 0}
+    withheld = host.withheld
 
-    def add(host, tasks):
+    def add(name, tasks):
         c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-            {"id": f"{host}-{n}", "retry": retry, "keep": "1h",
-             "callback": {"url": f"http://{host}:{silent.port}/"}} for n in range(tasks)]})
+            {"id": f"{name}-{n}", "retry": retry, "keep": "1h",
+             "callback": {"url": f"http://{name}:{silent.port}/"}} for n in range(tasks)]})
     add("127.0.0.1", 10)
     wait_until(lambda: d.metric("hosts_backing_off") == 2)
     # Another name for this address, so nothing of it reaches the endpoint.
@@ -2680,16 +2864,26 @@ def back_off():
         return [n for n in range(1, len(came)) if came[n] - came[n - 1] > 0.5]
     wait_until(lambda: len(probes()) >= 2)
     begun, second = probes()[:2]
-    assert begun <= 10 and second == begun + 1, (begun, silent.came)
+    good = begun <= 10 and second == begun + 1
+    if not good and 3 * (host.withheld - withheld) > 300:
+        d.end(signal.SIGKILL)
+        raise Slow("the host made pauses as long as those of the daemon")
+    assert good, (begun, silent.came)
     last, probe, again = silent.came[begun - 1:begun + 2]
     assert probe - last > 0.95 - spare() / 1000 and again - probe > 1.95 - spare() / 1000, silent.came
+
+    def delays():
+        return [int(x) for x in re.findall(r" the next one in (\d+) ms", d.text())]
+    # One of the two names has failed twice by then.
+    wait_until(lambda: any(1500 < x <= 2000 for x in delays()))
+    assert 500 < delays()[0] <= 1000, delays()
     text = c.raw("GET", "/metrics")[2]
     for reason in ("host", "address"):
         assert f'held_back_total{{reason="{reason}"}} 0\n' not in text, reason
     silent.answers = True
-    wait_until(lambda: all(c.call("GET", f"/v1/queues/s/tasks/{host}-{n}")[1]["state"] == "done"
-                           for host, tasks in (("127.0.0.1", 10), ("localhost", 5))
-                           for n in range(tasks)), 30)
+    wait_until(lambda: all(c.call("GET", f"/v1/queues/s/tasks/{name}-{n}")[1]["state"] == "done"
+                           for name, tasks in (("127.0.0.1", 10), ("localhost", 5))
+                           for n in range(tasks)))
     wait_until(lambda: c.call("GET", "/v1/queues")[1]["hosts"] == [])
     # One more request for each task, and the two probes.
     assert len(silent.came) <= begun + 2 + 15 + 1, (begun, len(silent.came))
@@ -2736,7 +2930,7 @@ def weights():
         status, answer = c.call("PUT", "/v1/queues/heavy", {"weight": weight})
         equal((status, answer["error"]["field"]), (400, "weight"))
     # This task has the only slot until all others are due.
-    put("/v1/queues/s", "first", c, callback={"url": other.url + "/hold"})
+    put("/v1/queues/s", "first", c, callback={"url": other.url + "/hold"}, timeout="10min")
     other.wait_for("first")
     at = int(now_ms()) + 1000
     for queue_, number in (("s", 120), ("heavy", 12)):
@@ -2907,13 +3101,13 @@ def bounded():
     _, d, c = alone("--hold-max=50", "--ahead=5s", mode="push")
     c.call("POST", "/v1/queues/s/tasks", {"tasks": [
         {"id": f"b{n}", "in": "4s", "callback": {"url": sink.url + "/"}} for n in range(500)]})
+    wait_until(lambda: d.metric("held") > 0)
     most = 0
     for _ in range(10):
         most = max(most, d.metric("held"))
         time.sleep(0.05)
-    assert 0 < most <= 50, most
+    assert most <= 50, most
     equal(d.end(), 0)
-    wait_until(lambda: True)
 
 
 @test("D13: a daemon takes no more bodies than hold-bytes, except for those of a last take")

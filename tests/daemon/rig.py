@@ -60,6 +60,21 @@ def rounds(one, number=20):
     raise AssertionError(f"the host was too slow in {number} rounds, at last: {why}")
 
 
+def in_time(due, what=""):
+    """End the round if this moment has passed, in ms."""
+    if now_ms() >= due:
+        raise Slow(f"{what} came {now_ms() - due:.0f} ms late")
+
+
+def wait_in_time(due, what, step=0.02):
+    """Wait until what() is true, which must be before this moment, in ms."""
+    while not (value := what()):
+        in_time(due, "a condition")
+        time.sleep(step)
+    in_time(due, "a condition")
+    return value
+
+
 def wait_until(what, seconds=HANG, step=0.02):
     end = time.monotonic() + seconds
     while True:
@@ -106,6 +121,14 @@ def settle(seconds):
     withheld = host.withheld
     time.sleep(seconds)
     time.sleep(3 * (host.withheld - withheld) / 1000)
+
+
+def soon(what, seconds):
+    """Wait until what() is true, within this time. What the host withholds does not count."""
+    begin, withheld = time.monotonic(), host.withheld
+    wait_until(what)
+    took = time.monotonic() - begin - 3 * (host.withheld - withheld) / 1000
+    assert took < seconds, f"it took {took:.1f} s"
 
 
 def free_ports(count=1):
