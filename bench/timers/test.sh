@@ -89,10 +89,17 @@ published() {
 			tr -s ', ' '\n' | sort -u)
 }
 
+# A target whose rows are missing is not reached.
+missing() {
+	grep -hv $'\tturn\t' "$top"/doc/bench/rows{,2}.tsv >"$out/fewer"
+	! "$here/judge" only=N20 "$out/fewer" >"$out/judged" && grep -q '^N20 not measured' "$out/judged"
+}
+
 quietly make -s -C "$here" O="$out"
 # make check-ci has installed Go.
 ! command -v go >/dev/null || quietly make -s -C "$here" O="$out" "$out/bench-go"
 check "judge: misses what the page with the published rows says" published
+check "judge: a target without rows is not reached" missing
 check "bench: each backend works and yields rows" measured
 check "bench: each backend works in the loop of a server" server
 check "bench: the backends work with the table of the device" device
