@@ -18,7 +18,8 @@ import threading
 import time
 
 from limits import HANG
-from rig import DAEMON, Daemon, Redis, dir_, equal, free_ports, now_ms, run_all, test, wait_until
+from rig import (DAEMON, Daemon, Redis, Slow, dir_, equal, free_ports, now_ms, rounds, run_all,
+                 spare, test, wait_until)
 
 BINDINGS = os.path.abspath(os.path.join(DAEMON, "../bindings"))
 sys.path.insert(0, os.path.join(BINDINGS, "python"))
@@ -200,22 +201,29 @@ def reports():
 
 @test("a worker extends the lease while its handler runs, so that no other worker gets the task")
 def heartbeat():
-    name = queue()
-    stop, done = threading.Event(), []
+    def run(n):
+        name, lease = queue(), 1 << n
+        stop, done = threading.Event(), []
+        lost = daemon.metric("lost_total")
 
-    def handle(task):
-        time.sleep(3.5)
-        done.append((task.id, task.attempt, task.lost.is_set()))
+        def handle(task):
+            time.sleep(3.5 * lease)
+            done.append((task.id, task.attempt, task.lost.is_set()))
 
-    workers = [in_thread(client.work, name, handle, lease=1, wait=1, stop=stop) for _ in "ab"]
-    client.put(name, id="long")
-    wait_until(lambda: done)
-    stop.set()
-    for w in workers:
-        w.join(HANG)
-        assert not w.is_alive()
-    equal(done, [("long", 1, False)])
-    equal(fails(client.get, name, "long").status, 404)
+        workers = [in_thread(client.work, name, handle, lease=lease, wait=1, stop=stop)
+                   for _ in "ab"]
+        client.put(name, id="long")
+        wait_until(lambda: done)
+        stop.set()
+        for w in workers:
+            w.join(HANG)
+            assert not w.is_alive()
+        # The host may delay the renewal of a lease.
+        if daemon.metric("lost_total") > lost:
+            raise Slow(f"a lease of {lease} s ended before the worker renewed it")
+        equal(done, [("long", 1, False)])
+        equal(fails(client.get, name, "long").status, 404)
+    rounds(run, 5)
 
 
 @test("a task is repeated if its handler raises; Retry and Dead determine how")
@@ -312,7 +320,7 @@ def away():
     begin = time.monotonic()
     error = fails(c.put, "x")
     equal((type(error), error.code), (twheeld.Unavailable, "unreachable"))
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 5 + spare() / 1000
     name = queue()
     done = []
     in_thread(lambda: done.append(twheeld.Client(f"127.0.0.1:{own}").put(name, id="late")))
@@ -346,7 +354,8 @@ def server_words():
     hurried = Stub(refusal(503, "stopping", Retry_After="60"))
     begin = time.monotonic()
     equal(fails(twheeld.Client(hurried.url).get, "q", "x").code, "stopping")
-    assert time.monotonic() - begin < 10, "it does not wait for what comes behind the deadline"
+    assert time.monotonic() - begin < 10 + spare() / 1000, \
+        "it does not wait for what comes behind the deadline"
 
 
 @test("https: the client verifies the certificate")

@@ -10,8 +10,8 @@ import time
 from cluster import Cluster, Node
 from load import Load, check
 from limits import HANG
-from rig import (Daemon, Redis, Sink, equal, free_ports, now_ms, run_all, shifted_clock, test,
-                 wait_until)
+from rig import (Daemon, Redis, Sink, Slow, equal, free_ports, host, in_time, now_ms, rounds,
+                 run_all, settle, shifted_clock, spare, test, wait_until)
 from siege import fnv32
 
 LANES = 16
@@ -53,29 +53,37 @@ def cluster_lanes():
     # A replica that only named the masters does not count as a node.
     text = e.client().raw("GET", "/metrics")[2]
     equal(text.count("\ntwheeld_redis_up{"), 3, text)
+
     # One daemon cancels tasks that the other holds.
-    for n in range(20):
-        equal(c.call("PUT", f"/v1/queues/lanes/tasks/c{n}", {
-            "in": "400ms", "callback": {"url": sink.url + "/"}})[0], 201)
-    time.sleep(0.1)
-    answers = [(e if n % 2 else d).client().call("DELETE", f"/v1/queues/lanes/tasks/c{n}")
-               for n in range(20)]
-    equal({status for status, _ in answers}, {200}, str(answers))
-    time.sleep(0.5)
-    assert not any(r["id"].startswith("c") for r in sink.received())
+    def cancel(turn):
+        due = int(now_ms()) + 1000
+        equal(c.call("POST", "/v1/queues/lanes/tasks", {"tasks": [
+            {"id": f"c{turn}-{n}", "at": due, "callback": {"url": sink.url + "/"}}
+            for n in range(20)]})[0], 200)
+        time.sleep(max(0, due - 400 - now_ms()) / 1000)
+        withheld = host.withheld
+        answers = [(e if n % 2 else d).client().call(
+            "DELETE", f"/v1/queues/lanes/tasks/c{turn}-{n}") for n in range(20)]
+        in_time(due, "the last request")
+        if any(status == 202 for status, _ in answers) and 3 * (host.withheld - withheld) > 150:
+            raise Slow("a holder did not answer within 250 ms")
+        equal({status for status, _ in answers}, {200}, str(answers))
+        time.sleep((due + 200 - now_ms()) / 1000)
+        assert not any(r["id"].startswith(f"c{turn}-") for r in sink.received())
+    rounds(cancel)
     # A put at one daemon wakes a worker of the other.
     equal(c.call("PUT", "/v1/queues/pulled", {"mode": "pull", "lanes": 4})[0], 201)
     wait_until(lambda: e.client().raw("GET", "/v1/queues/pulled")[0] == 200)
     got = []
     worker = threading.Thread(target=lambda: got.append(e.client().call(
-        "POST", "/v1/queues/pulled/reserve", {"wait": "5s"})))
+        "POST", "/v1/queues/pulled/reserve", {"wait": "1min"})))
     worker.start()
-    time.sleep(0.2)
+    settle(0.2)
     begin = time.monotonic()
     equal(c.call("PUT", "/v1/queues/pulled/tasks/x", {})[0], 201)
     worker.join()
     equal([t["id"] for t in got[0][1]["tasks"]], ["x"])
-    assert time.monotonic() - begin < 0.5
+    assert time.monotonic() - begin < 0.5 + spare() / 1000
     for daemon in (d, e):
         equal(daemon.end(), 0)
         assert "<3>" not in daemon.text(), daemon.text()
@@ -165,7 +173,7 @@ def cluster_slots_move():
     def make():
         begin = time.monotonic()
         equal(c.call("PUT", "/v1/queues/asked", {"mode": "pull"})[0], 201)
-        assert time.monotonic() - begin < 2, "it waited for the slot"
+        assert time.monotonic() - begin < 2 + spare() / 1000, "it waited for the slot"
     slot = cl.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues")
     source = cl.owner(slot)
     cl.migrate(slot, next(n for n in cl.masters() if n is not source), then=make)
@@ -261,7 +269,7 @@ def cluster_hangs():
     wait_until(lambda: all(c.call("PUT", f"/v1/queues/hang/tasks/p{n}", {
         "callback": {"url": sink.url + "/"}})[0] in (200, 201) for n in range(30)))
     print(f"# failover took {took:.1f} s, puts after {time.monotonic() - begin:.1f} s")
-    assert time.monotonic() - begin < took + 5
+    assert time.monotonic() - begin < took + 5 + spare() / 1000
     victim.go_on()
     print(f"# {load.judge()} ran twice")
     cl.wait()
@@ -294,14 +302,14 @@ def cluster_down():
     got = []
     put("x", got)
     equal((got[0][0], got[0][1]["error"]["code"]), (503, "store_down"))
-    assert 4 < got[0][2] < 8, got
+    assert 4 < got[0][2] < 8 + spare() / 1000, got
     late = threading.Thread(target=put, args=("y", got))
     late.start()
     time.sleep(1)
     owner.run("CLUSTER", "ADDSLOTS", slot)
     late.join()
     equal(got[1][0], 201, str(got))
-    assert 0.9 < got[1][2] < 4, got
+    assert 0.9 < got[1][2] < 4 + spare() / 1000, got
     cl.wait()
     task, = c.call("POST", "/v1/queues/down/reserve", {"wait": "3s"})[1]["tasks"]
     equal(task["id"], "y")
@@ -326,7 +334,7 @@ def cluster_clocks():
     assert 0 < shifted < 100, shifted
     wait_until(lambda: len(sink.received()) == 100)
     ran = sorted(r["at"] - begin for r in sink.received())
-    assert 800 <= ran[0] and ran[-1] < 3000, (ran[0], ran[-1])
+    assert 800 <= ran[0] and ran[-1] < 3000 + spare(), (ran[0], ran[-1])
     time.sleep(1)
     equal([daemon.metric("members") for daemon in (d, e)], [2, 2])
     for daemon in (d, e):
@@ -420,7 +428,7 @@ def cluster_number():
     join()
     time.sleep(1.5)
     assert "clock was set" not in d.text(), d.text()
-    assert abs(d.metric("clock_skew_seconds")) < 1
+    assert abs(d.metric("clock_skew_seconds")) < 1 + spare() / 1000
     equal(d.end(), 0)
     own.end()
 

@@ -18,7 +18,7 @@ import resp
 from cluster import Cluster
 from load import Load, check, run_tasks, secret_file
 from pair import Pair, Sentinels, Server
-from rig import (Daemon, Redis, Sink, dir_, equal, free_ports, run_all, slow_dns, test,
+from rig import (Daemon, Redis, Sink, dir_, equal, free_ports, run_all, slow_dns, spare, test,
                  wait_until)
 
 CERTS = os.path.join(dir_, "certs")
@@ -331,7 +331,7 @@ def answers_until(c, done):
         longest = max(longest, time.monotonic() - begin)
         time.sleep(0.01)
     print(f"# the longest answer took {1000 * longest:.1f} ms")
-    assert longest < 0.5, longest
+    assert longest < 0.5 + spare() / 1000, longest
 
 
 @test("rediss://: a handshake that never ends blocks nothing else, and times out")
@@ -404,7 +404,7 @@ def silent_dns():
     # The thread that is still resolving the name does not delay the exit.
     begin = time.monotonic()
     equal(d.end(), 0)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 5 + spare() / 1000
     own.kill()
 
 
@@ -530,7 +530,7 @@ def sentinel_switch():
     wait_until(lambda: f"the master is 127.0.0.1:{ports[1]}" in d.text(), step=0.005)
     wait_until(d.ready)
     print(f"# followed after {1000 * (time.monotonic() - begin):.0f} ms")
-    assert time.monotonic() - begin < 0.6
+    assert time.monotonic() - begin < 0.6 + spare() / 1000
     fake.silent = False
     connected = d.text().count("connected to Redis")
     fake.switch(ports[2])
