@@ -901,14 +901,21 @@ def catch_up():
 @test("late applies at each take without an attempt, even after a worker that died")
 def late_after_death():
     q = pull()
-    put(q, "ld", keep="1h", late={"after": "500ms", "then": "skip"})
-    task, = reserve(q, lease="1s")
-    equal((task["id"], task["attempt"]), ("ld", 1))
-    wait_until(lambda: state(q, "ld") != "leased")
-    equal(reserve(q, wait="2s"), [])
-    answer = a.call("GET", f"{q}/tasks/ld")[1]
-    equal((answer["state"], answer["attempts"], answer["lost"], answer["error"]),
-          ("done", 0, 1, "missed"))
+
+    def run(n):
+        name, after, lease = f"ld{n}", 500 << n, 1 << n
+        due = put(q, name, keep="1h", late={"after": f"{after}ms", "then": "skip"})["due"]
+        tasks = reserve(q, wait="5s", lease=f"{lease}s")
+        if not tasks:
+            in_time(due + after, "the worker")
+        task, = tasks
+        equal((task["id"], task["attempt"]), (name, 1))
+        wait_until(lambda: state(q, name) != "leased")
+        equal(reserve(q, wait="2s"), [])
+        answer = a.call("GET", f"{q}/tasks/{name}")[1]
+        equal((answer["state"], answer["attempts"], answer["lost"], answer["error"]),
+              ("done", 0, 1, "missed"))
+    rounds(run, 6)
 
 
 @test("keep: a done task stays readable for this long, then it is removed")
