@@ -36,7 +36,8 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 		twheel_stats(w, &stats), twheel_usage(w, &usage), twheel_info(w, &info),
 		twheel_metrics(w, NULL, stdout), twheel_set_many(w, &id, 1, 1),
 		twheel_add_many(w, 1, &id, &other, 1), twheel_del_many(w, &registered, 1),
-		twheel_set_user_data(w, id, 1),
+		twheel_set_user_data(w, id, 1), twheel_replace(w, id, 1, 1, &other),
+		twheel_replace(w, registered, 1, 1, &other),
 	};
 	unsigned int i;
 

@@ -220,6 +220,15 @@ static bool stress_answer(struct stress *s, struct own *t, int ret)
 	return true;
 }
 
+/* Takes a number for an arming. Returns false, and ends the test, if there were enough. */
+static bool stress_number(struct stress *s, uint64_t *number)
+{
+	*number = __atomic_fetch_add(&s->adds, 1, __ATOMIC_RELAXED);
+	if (*number >= ADDS)
+		__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	return *number < ADDS;
+}
+
 static void *stress_timers(void *arg)
 {
 	struct stress *s = arg;
@@ -234,12 +243,9 @@ static void *stress_timers(void *arg)
 			dice = 10;
 		if (dice < 4 && nr < OWN) {
 			t = &own[nr++];
-			t->number = __atomic_fetch_add(&s->adds, 1, __ATOMIC_RELAXED);
 			t->armed = true;
-			if (t->number >= ADDS) {
-				/* There were enough adds. */
+			if (!stress_number(s, &t->number)) {
 				nr--;
-				__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 			} else if (twheel_add(s->w, some_deadline(s->w, &seed), t->number,
 					      &t->id)) {
 				nr--;
@@ -265,6 +271,18 @@ static void *stress_timers(void *arg)
 			t = &own[next_random(&seed) % nr];
 			stress_answer(s, t, twheel_del(s->w, t->id));
 			*t = own[--nr];
+		} else if (dice == 13 && nr) {
+			uint64_t number;
+
+			t = &own[next_random(&seed) % nr];
+			if (!stress_number(s, &number))
+				continue;
+			if (stress_answer(s, t, twheel_replace(s->w, t->id,
+							       some_deadline(s->w, &seed), number,
+							       &t->id)))
+				*t = (struct own) { .id = t->id, .number = number, .armed = true };
+			else
+				*t = own[--nr];
 		} else if (dice == 12) {
 			if (twheel_wait(s->w, 0) < 0 || twheel_wake(s->w))
 				count(&s->errors, 1);
@@ -307,6 +325,69 @@ TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 	EXPECT_EQ(answers, s.read);
 	EXPECT_NE(0, s.read);
 	EXPECT_NE(0, usage.withdrawn);
+	free(s.events);
+	free(s.answers);
+}
+
+/* ---- Replaced while others read ---- */
+
+/* Replaces a timer again and again, with deadlines that the readers reach at once. */
+static void *stress_replace(void *arg)
+{
+	struct stress *s = arg;
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+	uint64_t number, next;
+	uint64_t id;
+	int ret;
+
+	if (!stress_number(s, &number) || twheel_add(s->w, 1, number, &id)) {
+		count(&s->errors, 1);
+		return NULL;
+	}
+	while (!over() && stress_number(s, &next)) {
+		uint64_t at = twheel_now(s->w), dice = next_random(&seed);
+
+		ret = twheel_replace(s->w, id, dice % 2 ? at : at + dice % (NS_PER_MS / 4), next,
+				     &id);
+		s->answers[number] = !ret;
+		number = next;
+		if (ret < 0)
+			count(&s->errors, 1);
+	}
+	s->answers[number] = !twheel_del(s->w, id);
+	return NULL;
+}
+
+static void *stress_reader(void *arg)
+{
+	while (!over())
+		stress_read(arg, 16);
+	return NULL;
+}
+
+/*
+ * An event has the user_data of its own arming, even if another thread replaces the timer while
+ * the event is read.
+ */
+TEST_F_TIMEOUT(threads, replaced_and_read, STRESS_TIMEOUT)
+{
+	struct stress s = { .w = self->w };
+	pthread_t reader;
+	unsigned int i, wrong = 0;
+
+	s.events = calloc(ADDS, 1);
+	s.answers = calloc(ADDS, 1);
+	ASSERT_TRUE(s.events && s.answers);
+	ASSERT_EQ(0, pthread_create(&reader, NULL, stress_reader, &s));
+	run_threads(_metadata, variant->threads - 1, stress_replace, &s, seconds());
+	ASSERT_EQ(0, pthread_join(reader, NULL));
+	stress_read(&s, 16);
+	for (i = 0; i < ADDS; i++)
+		wrong += s.answers[i] != s.events[i];
+	TH_LOG("%llu replaced, %llu read", (unsigned long long)s.adds,
+	       (unsigned long long)s.read);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(0, wrong);
 	free(s.events);
 	free(s.answers);
 }

@@ -73,6 +73,73 @@ TEST_F(lib, del_unread)
 	EXPECT_EQ(0, twheel_del(self->w, again));
 }
 
+/* Replaces a timer and returns the id of the new one. twheel_replace() must return @ret. */
+static uint64_t replaced(struct __test_metadata *_metadata, struct twheel *w, uint64_t id,
+			 uint64_t deadline, uint64_t user_data, int ret)
+{
+	uint64_t new_id = 0;
+
+	EXPECT_EQ(ret, twheel_replace(w, id, deadline, user_data, &new_id));
+	EXPECT_NE(id, new_id);
+	EXPECT_EQ(-ENOENT, lib_state(w, id));
+	return new_id;
+}
+
+/* A timer can be replaced in any state, and its id is stale afterwards. */
+TEST_F(lib, replace)
+{
+	struct twheel_op op = { .opcode = TWHEEL_OP_REARM, .timer.flags = TWHEEL_ABSTIME };
+	struct twheel *w = self->w;
+	uint64_t far = twheel_now(w) + HOUR;
+	struct twheel_timer t;
+	uint64_t id, old;
+
+	/* Armed */
+	ASSERT_EQ(0, twheel_add(w, far, 1, &id));
+	id = replaced(_metadata, w, id, far + 1, 2, 1);
+	t = (struct twheel_timer) { .id = id };
+	ASSERT_EQ(0, lib_get(w, &t));
+	EXPECT_EQ(far + 1, t.deadline_ns);
+	EXPECT_EQ(2, t.user_data);
+	id = replaced(_metadata, w, id, 3, 3, 1);
+	lib_expect(_metadata, w, id, 3, 3);
+	/* Its event has been read */
+	id = replaced(_metadata, w, id, far, 4, 0);
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
+	/* Disarmed */
+	EXPECT_EQ(1, twheel_clear(w, id));
+	id = replaced(_metadata, w, id, 5, 5, 0);
+	/* Its event is unread, and must never be read */
+	ASSERT_TRUE(is_unread(w));
+	id = replaced(_metadata, w, id, far, 6, 1);
+	EXPECT_TRUE(quiet(w));
+	/* Periodic: the new timer has no period */
+	op.timer.id = id;
+	op.timer.deadline_ns = far;
+	op.timer.period_ns = SECOND;
+	ASSERT_EQ(1, twheel_submit(w, &op, 1));
+	ASSERT_EQ(0, op.result);
+	id = replaced(_metadata, w, id, 7, 7, 1);
+	lib_expect(_metadata, w, id, 7, 7);
+	EXPECT_TRUE(quiet(w));
+	/* Words that mean disarmed are avoided */
+	id = replaced(_metadata, w, id, TWHEEL_PARKED, 8, 0);
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
+	id = replaced(_metadata, w, id, 0, 9, 1);
+	lib_expect(_metadata, w, id, 9, 1);
+	EXPECT_EQ(0, twheel_del(w, id));
+
+	/* A call that fails changes nothing */
+	old = id;
+	EXPECT_EQ(-ENOENT, twheel_replace(w, id, far, 10, &id));
+	EXPECT_EQ(-ENOENT, twheel_replace(w, 0, far, 10, &id));
+	EXPECT_EQ(-ENOENT, twheel_replace(w, NEVER, far, 10, &id));
+	EXPECT_EQ(old, id);
+	old = reserve_timer(_metadata, w, 11);
+	EXPECT_EQ(-EOPNOTSUPP, twheel_replace(w, old, far, 12, &id));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(w, old));
+}
+
 /*
  * Tries the verbs on @id, which is either @armed with a distant deadline or idle, and finally
  * deletes it.
@@ -860,6 +927,10 @@ TEST_F(lib, full)
 		for (i = 0; i < 200; i++)
 			ASSERT_EQ(0, twheel_add(w, twheel_now(w) + HOUR, i, &id[i]));
 		EXPECT_EQ(-ENOSPC, twheel_add(w, twheel_now(w) + HOUR, i, &id[200]));
+		/* There is room to replace one, even after it has expired. */
+		EXPECT_EQ(1, twheel_replace(w, id[0], 1, 0, &id[0]));
+		lib_expect(_metadata, w, id[0], 0, 1);
+		EXPECT_EQ(0, twheel_replace(w, id[0], twheel_now(w) + HOUR, 0, &id[0]));
 		for (i = 0; i < 200; i++)
 			ASSERT_EQ(1, twheel_del(w, id[i]));
 	}

@@ -3,7 +3,7 @@
  * The verbs of libtwheel on one timer: its owner, a reader, the kernel, in every
  * interleaving.
  *
- * The owner calls set, clear, and del followed by add in the same slot. A reader
+ * The owner calls set, clear, replace, and del followed by add in the same slot. A reader
  * takes events from the kernel and hands them out. Both share two things in the
  * library: the mutex, and the flag "armed", which says that an event may come. set
  * takes no lock and does not touch the flag if it finds an arming in the word. It
@@ -16,8 +16,11 @@
  * clear parks a word in which it finds an arming: then no event is outstanding, and the next
  * set needs no more than an exchange. To the kernel, a parked word is 0.
  *
+ * replace ends an arming and begins another by one exchange. An event that is read meanwhile may
+ * be of either, so the reader arms that timer again in place of handing the event out.
+ *
  * Checked:
- * - set, clear and del return 1 exactly if the arming that they ended gave no event
+ * - set, clear, replace and del return 1 exactly if the arming that they ended gave no event
  *   and never will;
  * - an event is handed out once, with the id of its arming, and never after the
  *   call that ended the arming has returned;
@@ -36,6 +39,9 @@
  * -DNO_WITHDRAWAL	clear and del do not withdraw an event
  * -DPARK_BLINDLY	clear parks a word that is 0, too, before it asks for an event
  * -DPARK_UNARMED	clear notes that no event may come when it parks a word
+ * -DID_FIRST		replace stores the new id before the exchange, and hides nothing
+ * -DID_LAST		replace stores it after the exchange, and hides nothing
+ * -DDROP_REPLACED	the reader does not arm such a timer again
  * -DPARK_AS_DEADLINE	a turn of the kernel takes a parked word for a deadline
  */
 #ifndef ROUNDS
@@ -59,7 +65,8 @@ byte event;		/* the arming whose event is unread, 0 for none */
 bool mark;
 bool mutex;		/* of the library */
 bool armed;		/* shadow of the slot: an event may come */
-bool id;		/* shadow: changes with each add */
+bool id;		/* shadow: changes with each add and replace */
+bool replacing;		/* shadow: the id says that replace is under way */
 
 /* What the checks know. */
 byte last;		/* number of the last arming */
@@ -290,6 +297,45 @@ inline add() {
 	announce()
 }
 
+inline replace(ret) {
+#if defined(ID_FIRST)
+	id = !id;
+#elif !defined(ID_LAST)
+	replacing = true;
+#endif
+	do
+	:: atomic { old = word };
+	   if
+	   :: old != 0 ->
+		if
+		:: atomic {
+			word == old ->
+			exchange(0);
+			new_arming();
+#ifndef ID_FIRST
+			given[last] = !id
+#endif
+		   };
+#ifndef ID_FIRST
+		   atomic { id = !id; replacing = false };
+#endif
+		   announce();
+		   ret = (old != PARKED);
+		   break
+		:: atomic { word != old -> skip }
+		fi
+	   :: else ->
+#ifdef ID_FIRST
+		id = !id;
+#endif
+		replacing = false;
+		del(ret);
+		add();
+		break
+	   fi
+	od
+}
+
 /* Checks what a call that ended @a must have returned; @a is 0 if it ended none. */
 inline check_return(a, ret) {
 	atomic {
@@ -329,6 +375,9 @@ proctype owner()
 		   rets = rets + ret;
 		   ret = false;
 		   add();
+		   mine = last
+		:: replace(ret);
+		   check_return(before, ret);
 		   mine = last
 		fi;
 		rets = rets + ret;
@@ -370,6 +419,7 @@ proctype setter()
 active proctype reader()
 {
 	byte got;
+	bool hides;
 
 end:	do
 	:: event != 0 ->
@@ -388,13 +438,28 @@ end:	do
 		if
 		:: got != 0 ->
 			/* If the flag were not set, it would be the event of another process. */
-			atomic { assert(armed && id == given[got]) };
-			armed = false;
 			atomic {
-				assert(fate[got] == ALIVE);
-				fate[got] = HANDED;
-				got = 0
-			}
+				hides = replacing;
+				assert(armed && (hides || id == given[got]))
+			};
+			if
+			:: hides ->
+				atomic {	/* REARM */
+					assert(word == 0);
+#ifndef DROP_REPLACED
+					word = got;
+					place = QUEUED;
+#endif
+					got = 0
+				}
+			:: else ->
+				armed = false;
+				atomic {
+					assert(fate[got] == ALIVE);
+					fate[got] = HANDED;
+					got = 0
+				}
+			fi
 		:: else
 		fi
 #ifndef NO_LOCK

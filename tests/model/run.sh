@@ -107,6 +107,9 @@ echo 'TAP version 13'
 	finds 'clear parks a word that is 0' library.pml -DPARK_BLINDLY
 	finds 'clear parks a word and notes that no event may come' library.pml -DPARK_UNARMED
 	finds 'the kernel takes a parked word for a deadline' library.pml -DPARK_AS_DEADLINE
+	finds 'replace stores the id before the exchange' library.pml -DID_FIRST
+	finds 'replace stores the id after the exchange' library.pml -DID_LAST
+	finds 'a reader drops an event that comes during replace' library.pml -DDROP_REPLACED
 
 	holds 'lane: two daemons and two tasks' lane.pml
 	holds 'lane: answers are lost' lane.pml -DLOSE_ANSWERS

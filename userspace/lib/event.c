@@ -6,6 +6,24 @@
 #include <poll.h>
 
 /*
+ * Arms a timer again whose event came while twheel_replace() changed it, a tick from now: if the
+ * reader kept the processor busy, the other thread might never finish. The caller holds
+ * cold.reading, and the word is 0, so that no other thread arms it.
+ */
+static void postpone(struct twheel *w, uint64_t kernel_id)
+{
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REARM,
+		.timer.id = kernel_id,
+		.timer.flags = TWHEEL_KEEP | TWHEEL_ABSTIME,
+		.timer.deadline_ns = twheel_after(w, w->cold->info.tick_ns),
+		.timer.slack_ns = w->cold->slack_ns,
+	};
+
+	w->cold->backend->exec(w, &op, 1);
+}
+
+/*
  * Removes the events that the program must not see, and gives the others the ids and user_data of
  * this process. The caller holds cold.reading. Return: how many are left.
  */
@@ -18,11 +36,16 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 		struct shadow *shadow = find_shadow(w, event->id);
 
 		if (shadow && load64(&shadow->kernel_id) == event->id) {
-			uint64_t id = load64(&shadow->id);
+			/* Before user_data, which twheel_replace() stores first. */
+			uint64_t id = __atomic_load_n(&shadow->id, __ATOMIC_ACQUIRE);
 
 			/* Another process with the descriptor may have armed this timer. */
 			if (!id || !is_set(&shadow->armed))
 				continue;
+			if (unlikely(id == REPLACING)) {
+				postpone(w, event->id);
+				continue;
+			}
 			if (!is_set(&shadow->custom))
 				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 			tell_event(w, shadow);

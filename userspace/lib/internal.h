@@ -89,7 +89,7 @@ void twheel__arena_free(struct arena *arena);
  * struct shadow - the state of a slot in this process
  * @kernel_id: the id by which the backend knows the slot's timer, or 0 if twheel_add() does not
  *	use this slot
- * @id: the id that the program got for the timer, or 0 while the slot is free
+ * @id: the id that the program got for the timer, 0 while the slot is free, or %REPLACING
  * @user_data: of the timer
  * @count: how often a timer was added in this slot
  * @armed: the timer was armed, and since then its event has not been handed out, nor was the
@@ -105,6 +105,9 @@ struct shadow {
 	uint8_t armed;
 	uint8_t custom;
 };
+
+/* The value of shadow.id while twheel_replace() changes the timer. It names no slot. */
+#define REPLACING	UINT64_MAX
 
 /**
  * struct twheel_backend - a kind of wheel
@@ -334,7 +337,7 @@ void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);
 
 /* timer.c, event.c */
 void twheel__end_timers(struct twheel *w);
-bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to);
+bool twheel__exchange(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to);
 void twheel__make_wake_timer(struct twheel *w);
 
 /* Returns the shadow of @slot, or NULL if twheel_add() does not use that slot. */

@@ -30,6 +30,7 @@
  *   twheel_set()	gives it another deadline, whether it is armed or has expired
  *   twheel_clear()	disarms it, but you keep the id
  *   twheel_del()	disarms it and gives the id back
+ *   twheel_replace()	does that, and makes another timer in its place
  *
  * If your loop adds, moves or deletes many timers in one iteration, twheel_add_many(),
  * twheel_set_many() and twheel_del_many() cost less.
@@ -51,8 +52,8 @@
  *  - Any thread may call any function at any time, except that no call may be in progress
  *    when you call twheel_close().
  *  - Two threads may call twheel_set() for the same timer at the same time, but while one
- *    thread is in twheel_clear() or twheel_del(), no other thread may set, clear or delete
- *    that timer.
+ *    thread is in twheel_clear(), twheel_del() or twheel_replace(), no other thread may set,
+ *    clear, delete or replace that timer.
  *  - If several threads read from one wheel, a thread may get the event of a timer that
  *    belongs to another. The event is stale if the owner has moved the timer in the meantime.
  *    To avoid this, give each loop its own thread and its own wheel. To detect it, lock the
@@ -437,6 +438,26 @@ int twheel_clear(struct twheel *wheel, uint64_t id);
  * Return: as for twheel_set().
  */
 int twheel_del(struct twheel *wheel, uint64_t id);
+
+/**
+ * twheel_replace() - delete a timer and add another one
+ * @wheel: the wheel
+ * @id: a timer of twheel_add(), whose id is stale from now on
+ * @deadline: the deadline of the new timer
+ * @user_data: is returned in the events of the new timer
+ * @new_id: out: the id of the new timer
+ *
+ * This does what twheel_del() and twheel_add() would do, but if the old timer is armed, it takes
+ * a single atomic operation. Use it if a request ends and the same thread begins another.
+ *
+ * If either timer expires while this function runs, and another thread reads from the wheel at that
+ * moment, that timer may expire a tick later instead, and its event reports this later deadline.
+ *
+ * Return: as for twheel_del(); -EOPNOTSUPP: the timer was made with REGISTER; -ENOMEM. After an
+ * error, the old timer is unchanged, and so is @new_id.
+ */
+int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_t user_data,
+		   uint64_t *new_id);
 
 /**
  * twheel_set_user_data() - give a timer another user_data

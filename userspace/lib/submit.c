@@ -137,10 +137,10 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 			if (timers[i].id == load64(&w->cold->wake_id))
 				continue;
 			if (shadow && load64(&shadow->kernel_id) == timers[i].id) {
-				/* Leave out free slots. */
-				if (!load64(&shadow->id))
-					continue;
+				/* Leave out free slots, and those whose timer is being replaced. */
 				translate(shadow, &timers[i]);
+				if (!timers[i].id || timers[i].id == REPLACING)
+					continue;
 			} else if (timers[i].user_data == WAKE_DATA) {
 				/*
 				 * The wake timer of another process, whose events filter() drops.
@@ -172,7 +172,7 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 		return false;
 	if (timer->state == TWHEEL_EXPIRED && timer->period_ns)
 		/* Keep the event, and disarm the next period, which the word holds. */
-		twheel__replace(w, slot, load64((uint64_t *)&w->words[slot].deadline_ns), 0);
+		twheel__exchange(w, slot, load64((uint64_t *)&w->words[slot].deadline_ns), 0);
 	if (timer->state != TWHEEL_ARMED)
 		return false;
 	*op = (struct twheel_op) { .timer.id = timer->id };
@@ -189,11 +189,11 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 		 */
 		uint64_t past = timer->deadline_ns == now ? now - 1 : now;
 
-		*count += twheel__replace(w, slot, timer->deadline_ns, past) &&
+		*count += twheel__exchange(w, slot, timer->deadline_ns, past) &&
 			  timer->deadline_ns > now;
 		return false;
 	}
-	if (!twheel__replace(w, slot, timer->deadline_ns, 0))
+	if (!twheel__exchange(w, slot, timer->deadline_ns, 0))
 		return false;
 	++*count;
 	if (shadow && load64(&shadow->kernel_id) == timer->id) {

@@ -92,7 +92,7 @@ static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, u
  * Exchanges the word of a timer for @to, if it is still @from. If this arms the timer, the slot is
  * marked, and the caller has to kick. Return: true if the word was exchanged.
  */
-bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to)
+bool twheel__exchange(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to)
 {
 	if (!__atomic_compare_exchange_n(&w->words[slot].deadline_ns, &(__u64) { from }, to, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -181,7 +181,8 @@ lend_slot(struct shadow *shadow, uint32_t slot, uint64_t user_data, uint64_t *id
 	own = (uint64_t)shadow->count << 32 | slot;
 	*id = own;
 	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
+	/* A reader that finds this id hands out this user_data. */
+	__atomic_store_n(&shadow->id, own, __ATOMIC_RELEASE);
 }
 
 /* Makes sure that this thread has a cache with a free slot. Return: 0 or a negative errno. */
@@ -506,6 +507,65 @@ static inline int del(struct twheel *w, uint64_t id)
 TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 {
 	return del(w, id);
+}
+
+/* replace */
+
+static rare int replace_slowly(struct twheel *w, uint64_t id, uint64_t deadline,
+			       uint64_t user_data, uint64_t *new_id)
+{
+	int ended, err;
+
+	if (is_child(w))
+		return -ECHILD;
+	err = find_timer(w, id);
+	if (err)
+		return err;
+	/* A timer of REGISTER has no slot that twheel_add() could use again. */
+	if (!find_shadow(w, id))
+		return -EOPNOTSUPP;
+	/* With a cache, add gets the slot that del gives back, so it cannot fail. */
+	if (!find_cache(w) && !twheel__make_cache(w))
+		return -ENOMEM;
+	ended = del(w, id);
+	if (ended < 0)
+		return ended;
+	err = twheel_add(w, deadline, user_data, new_id);
+	return err ? err : ended;
+}
+
+/*
+ * A single exchange ends one timer and begins another in the same slot. Meanwhile another thread
+ * may read the event of either, but cannot know which of them it is. So @id says that it must not
+ * hand out the event, and filter() arms the timer again: the old one if the exchange is still to
+ * come, or the new one.
+ */
+TWHEEL_PUBLIC int twheel_replace(struct twheel *w, uint64_t id, uint64_t deadline,
+				 uint64_t user_data, uint64_t *new_id)
+{
+	struct twheel_slot *slot;
+	struct shadow *shadow;
+	uint64_t old;
+
+	if (unlikely((uint32_t)id >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE) ||
+		     w->special))
+		return replace_slowly(w, id, deadline, user_data, new_id);
+	slot = &w->words[(uint32_t)id];
+	shadow = &w->shadow[(uint32_t)id];
+	__builtin_prefetch(slot, 1);
+	__builtin_prefetch(shadow, 1);
+	if (unlikely(!is_live(shadow, id) || is_set(&shadow->custom)))
+		return replace_slowly(w, id, deadline, user_data, new_id);
+	deadline = to_word(deadline);
+	__atomic_store_n(&shadow->id, REPLACING, __ATOMIC_RELAXED);
+	old = exchange(slot, deadline);
+	if (unlikely(!old)) {
+		__atomic_store_n(&shadow->id, id, __ATOMIC_RELAXED);
+		return replace_slowly(w, id, deadline, user_data, new_id);
+	}
+	lend_slot(shadow, id, user_data, new_id);
+	return is_seen(slot, deadline) ? old != TWHEEL_PARKED :
+	       announce(w, id, deadline, old != TWHEEL_PARKED);
 }
 
 /*

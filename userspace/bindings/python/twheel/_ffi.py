@@ -121,6 +121,8 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
 int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
 int twheel_clear(struct twheel *wheel, uint64_t id);
 int twheel_del(struct twheel *wheel, uint64_t id);
+int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_t user_data,
+                   uint64_t *new_id);
 int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);
 int twheel_set_many(struct twheel *wheel, const uint64_t *ids, unsigned int n, uint64_t deadline);
 int twheel_add_many(struct twheel *wheel, uint64_t deadline, const uint64_t *user_data,
