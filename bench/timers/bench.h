@@ -66,6 +66,7 @@ struct bench;
  * @pair: arms idle timers, and disarms each at once
  * @brief: the same for timers that never last until the wheel turns, if that makes a difference
  * @turnover: disarms armed timers, and arms another one in place of each
+ * @replace: the same as @turnover in one call; NULL if there is no such call
  * @again: disarms armed timers, and arms the same timers again; NULL if it is not measured
  * @end: frees timers that have expired; may be NULL
  * @deliver: calls bench_deliver() for each timer that expires, and returns when the
@@ -97,6 +98,7 @@ struct bench_backend {
 	void (*pair)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*brief)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*turnover)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
+	void (*replace)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*again)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*end)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*deliver)(struct bench *b, uint64_t until);

@@ -126,6 +126,7 @@ static const struct op ops[] = {
 	{ "pair", OP(pair), NONE, HOT, HOT },
 	{ "again", OP(again), NONE, RANDOM, RANDOM },
 	{ "turnover", OP(turnover), NONE, RANDOM, RANDOM },
+	{ "replace", OP(replace), NONE, RANDOM, RANDOM },
 };
 
 static BENCH_PROTO((*find_op(const struct bench_backend *kind, size_t offset)))

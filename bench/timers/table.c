@@ -412,6 +412,22 @@ static BENCH_PROTO(lib_turnovers)
 	bench_each(b, wheel_of(b), handle, nr, when, lib_turnover_one);
 }
 
+/* The same by twheel_replace(). */
+static inline int lib_replace_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct twheel *wheel = it;
+	uint32_t slot = handle;
+	uint64_t id;
+
+	return twheel_replace(wheel, wheel->shadow[slot].id, when, wheel->shadow[slot].user_data,
+			      &id) - 1;
+}
+
+static BENCH_PROTO(lib_replaces)
+{
+	bench_each(b, wheel_of(b), handle, nr, when, lib_replace_one);
+}
+
 /* Disarms and arms a timer, as a server does that works on a request of the connection. */
 static inline int lib_again_one(void *it, uint64_t handle, uint64_t when)
 {
@@ -440,7 +456,7 @@ static BENCH_PROTO(lib_ends)
 	.max_n = 10000000, .threads = 2, .open = share_timers,		\
 	.settle = turn_wheel, .arm = lib_sets, .move = lib_sets,	\
 	.cancel = lib_clears, .pair = lib_pairs, .turnover = lib_turnovers, \
-	.again = lib_agains,						\
+	.replace = lib_replaces, .again = lib_agains,			\
 	.end = lib_ends,						\
 	.deliver = table_deliver, .close = table_close
 
