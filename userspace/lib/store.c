@@ -34,8 +34,11 @@ u64 *store_user_data(const struct store *s, u32 slot)
 void store_fetch(const void *store, u32 slot, bool due)
 {
 	prefetchw(store_timer(store, slot));
-	if (due)
+	if (due) {
 		prefetchw(store_word(store, slot));
+		/* The user_data of its event is in the shadow. */
+		prefetchw(store_user_data(store, slot));
+	}
 }
 
 u64 *store_marks(const struct store *s, u32 slot)
