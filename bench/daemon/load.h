@@ -26,7 +26,6 @@
 #define NSEC_PER_USEC	1000ULL
 #define ID_LEN		16
 #define PAYLOAD_LEN	200
-#define CONNS_MAX	1000
 
 void die(const char *what);
 uint64_t now_ns(void);

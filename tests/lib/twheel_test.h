@@ -344,7 +344,6 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 	FIXTURE_TEARDOWN(name) { close_table(_metadata, &self->t); }
 
 #define NO_TEARDOWN(name)	struct __test_metadata; FIXTURE_TEARDOWN(name) { }
-#define NO_SETUP(name)		struct __test_metadata; FIXTURE_SETUP(name) { }
 
 /* A fixture that consists of a wheel, and one that consists of a wheel and its table. */
 #define WHEEL_FIXTURE(name, flags)						\
