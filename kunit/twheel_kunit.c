@@ -4,9 +4,6 @@
 
 #include "twheel_kunit.h"
 
-/* A tick of about a second. */
-#define SECOND		30
-
 struct size_row {
 	const char *name;
 	struct wheel_shape shape;
@@ -127,92 +124,6 @@ static void edge_test(struct kunit *test)
 				KUNIT_ASSERT_EQ_MSG(test, fires_at(test, w, &timer->node, now), at,
 						    "from tick %llu to %llu", starts[i], tick);
 			}
-		}
-	}
-}
-
-/* Whole revolutions of each level, from a border and from another time. */
-static void revolution_test(struct kunit *test)
-{
-	const struct shape_row *row = test->param_value;
-	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
-	struct timer *timer = make_timers(test, 1);
-	unsigned int level, i;
-	u64 times;
-
-	for (level = 0; level < w->shape.levels; level++) {
-		unsigned int order = (level + 1) * w->shape.slot_bits;
-		const u64 starts[] = { 0, 1ULL << (order & 63), 1, 37, 4711 };
-
-		/* There must be room for ten revolutions. */
-		if (order + w->shape.shift > 60)
-			break;
-		for (i = 0; i < ARRAY_SIZE(starts); i++) {
-			for (times = 1; times <= 10; times += 3) {
-				u64 tick = starts[i] + (times << order);
-				u64 now = tick_start(w, starts[i]);
-
-				restart(w, now);
-				KUNIT_EXPECT_TRUE(test, add_at(w, timer, tick));
-				KUNIT_ASSERT_EQ_MSG(test, fires_at(test, w, &timer->node, now),
-						    tick_start(w, tick),
-						    "level %u, %llu times, from tick %llu",
-						    level, times, starts[i]);
-			}
-		}
-	}
-}
-
-struct phase_row {
-	const char *name;
-	unsigned int shift;
-};
-
-static const struct phase_row phases[] = {
-	{ "a tick of 1 ns has but one", 0 },
-	{ "both of a tick of 2 ns", 1 },
-	{ "each of a tick of 16 ns", 4 },
-	{ "each of a tick of 128 ns", 7 },
-	{ "256 of a tick of 2^19 ns", 19 },
-	{ "256 of a tick of 2^30 ns", SECOND },
-};
-
-ROWS(phase, phases);
-
-/* Returns the ns at which phase @i of @nr starts, or the one before. */
-static u64 phase_ns(unsigned int shift, unsigned int i)
-{
-	unsigned int order = min(shift, 7U);
-
-	return ((u64)(i + 1) / 2 << (shift - order)) - (i & 1);
-}
-
-/* The present time and the deadline are at any point of a tick. */
-static void phase_test(struct kunit *test)
-{
-	const struct phase_row *row = test->param_value;
-	struct wheel_shape shape = { .shift = row->shift, .slot_bits = 6 };
-	struct wheel *w = twheel_kunit_make(test, shape, 0);
-	struct timer *timer = make_timers(test, 1);
-	unsigned int nr = 2U << min(row->shift, 7U);
-	u64 base = 1000ULL << row->shift;
-	unsigned int i, j;
-
-	for (i = 0; i < nr; i++) {
-		u64 now = base + phase_ns(row->shift, i);
-
-		for (j = 0; j < 3 * nr; j++) {
-			u64 deadline = base + phase_ns(row->shift, j);
-			u64 at;
-
-			if (deadline <= now)
-				continue;
-			restart(w, now);
-			KUNIT_ASSERT_TRUE(test, wheel_add(w, &timer->node, 0, deadline, 0));
-			at = fires_at(test, w, &timer->node, now);
-			KUNIT_ASSERT_LE_MSG(test, deadline, at, "early, at phase %llu", now - base);
-			KUNIT_ASSERT_LT_MSG(test, at - deadline, 1ULL << row->shift,
-					    "late, at phase %llu", now - base);
 		}
 	}
 }
@@ -505,41 +416,6 @@ static void slack_shared_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->cascaded, 0ULL);
 }
 
-struct seconds_row {
-	const char *name;
-	u64 start;
-};
-
-static const struct seconds_row seconds[] = {
-	{ "from 00:00:00", 0 },
-	{ "from 00:00:01", 1 },
-	{ "from 12:34:56", 45296 },
-	{ "from just before a border of level 1", 64 * 7 - 1 },
-	{ "from a border of level 1", 64 * 7 },
-	{ "from just before a border of level 2", 4096 * 3 - 1 },
-	{ "from a border of level 2", 4096 * 3 },
-	{ "from where 7100 s end on a border of level 2", 4096 * 2 - 7100 % 4096 },
-	{ "from just before a border of level 3", 262144 - 1 },
-};
-
-ROWS(seconds, seconds);
-
-/*
- * The example at which many wheels of seconds, minutes and hours fail if they start off a
- * border: 7100 s, in levels of 64.
- */
-static void seconds_test(struct kunit *test)
-{
-	const struct seconds_row *row = test->param_value;
-	struct wheel_shape shape = { .shift = SECOND, .slot_bits = 6 };
-	struct wheel *w = twheel_kunit_make(test, shape, row->start << SECOND);
-	struct timer *timer = make_timers(test, 1);
-
-	KUNIT_EXPECT_TRUE(test, add_at(w, timer, row->start + 7100));
-	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, row->start << SECOND),
-			(row->start + 7100) << SECOND);
-}
-
 /* Right after each timer is added, the wheel requests a turn for the first bucket. */
 static void next_test(struct kunit *test)
 {
@@ -578,15 +454,12 @@ static void next_test(struct kunit *test)
 static struct kunit_case twheel_cases[] = {
 	KUNIT_CASE_PARAM(size_test, size_gen_params),
 	KUNIT_CASE_PARAM(edge_test, edge_gen_params),
-	KUNIT_CASE_PARAM(revolution_test, shape_gen_params),
-	KUNIT_CASE_PARAM(phase_test, phase_gen_params),
 	KUNIT_CASE_PARAM(far_test, far_gen_params),
 	KUNIT_CASE_PARAM(counter_test, counter_gen_params),
 	KUNIT_CASE_PARAM(past_test, past_gen_params),
 	KUNIT_CASE_PARAM(slack_test, slack_gen_params),
 	KUNIT_CASE(slack_far_test),
 	KUNIT_CASE(slack_shared_test),
-	KUNIT_CASE_PARAM(seconds_test, seconds_gen_params),
 	KUNIT_CASE_PARAM(next_test, shape_gen_params),
 	{}
 };
