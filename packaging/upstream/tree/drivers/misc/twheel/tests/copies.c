@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The suites link these copies. The driver has its own objects of the same files.
+ * The suites link this copy. The driver has its own object of the same file.
  */
 #include "../wheel.c"
-#include "../quota.c"
-#include "../store.c"
