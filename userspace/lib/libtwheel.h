@@ -450,8 +450,9 @@ int twheel_del(struct twheel *wheel, uint64_t id);
  * This does what twheel_del() and twheel_add() would do, but if the old timer is armed, it takes
  * a single atomic operation. Use it if a request ends and the same thread begins another.
  *
- * If either timer expires while this function runs, and another thread reads from the wheel at that
- * moment, that timer may expire a tick later instead, and its event reports this later deadline.
+ * If the old or the new timer expires while this function runs, and another thread reads from the
+ * wheel at that moment, that timer may expire later. That is at most a tick, plus its slack,
+ * after this function has returned, and the event reports the later deadline.
  *
  * Return: as for twheel_del(); -EOPNOTSUPP: the timer was made with REGISTER; -ENOMEM. After an
  * error, the old timer is unchanged, and so is @new_id.
