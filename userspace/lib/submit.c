@@ -61,6 +61,11 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 				 own.timer.slack_ns != w->cold->slack_ns, __ATOMIC_RELAXED);
 	}
 	translate(shadow, &own.timer);
+	/* Another thread may have deleted or replaced the timer since. */
+	if (own.timer.id != id) {
+		ret = -ENOENT;
+		goto unlock;
+	}
 	op->timer = own.timer;
 unlock:
 	drop_lock(&w->cold->reading);
