@@ -57,6 +57,7 @@ def rounds(one, number=20):
             return one(n)
         except Slow as e:
             why = e
+            print(f"# round {n} proves nothing: {e}")
     raise AssertionError(f"the host was too slow in {number} rounds, at last: {why}")
 
 
