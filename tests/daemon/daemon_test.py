@@ -2142,6 +2142,7 @@ def graceful():
     equal(c.raw("GET", "/v1/queues/s/tasks/runs")[0], 404, "it was reported")
     other.wait_for("held")
     equal([r["attempt"] for r in other.received("held")], [1])
+    equal(e.metric("lost_total"), 0, "it was given back")
     equal(e.end(), 0)
 
 
@@ -2178,6 +2179,7 @@ def impatient():
     assert time.monotonic() - begin < 2 + spare() / 1000
     e = Daemon(own)
     other.wait_for("x", 2)
+    equal(e.metric("lost_total"), 0, "it was given back")
     e.process.send_signal(signal.SIGTERM)
     wait_until(lambda: "stopping: 1 requests are running" in e.text())
     time.sleep(0.3)
@@ -2187,6 +2189,7 @@ def impatient():
     assert time.monotonic() - begin < 2 + spare() / 1000
     f = Daemon(own)
     other.wait_for("x", 3)
+    equal(f.metric("lost_total"), 0, "it was given back")
     equal(f.end(signal.SIGKILL), -9)
 
 
