@@ -33,10 +33,13 @@ static void look(struct conn *c)
 	loop_watch(c->loop, &c->watch, EPOLLIN | (out ? EPOLLOUT : 0));
 }
 
+/* The alarm may be too early, because answers move deadlines, but is never too late. */
 static void watch_head(struct conn *c)
 {
-	if (c->queue.head && !c->late.armed)
-		alarm_arm(c->alarms, &c->late, c->queue.head->deadline);
+	const struct command *head = c->queue.head;
+
+	if (head && (!c->late.armed || head->deadline < c->late.deadline))
+		alarm_arm(c->alarms, &c->late, head->deadline);
 }
 
 void conn_push(struct conn *c, struct command *cmd, uint64_t timeout)
@@ -132,7 +135,7 @@ void conn_flush(struct conn *c)
 
 static void take_reply(struct conn *c, redisReply *reply, uint64_t received)
 {
-	struct command *cmd;
+	struct command *cmd, *next;
 
 	if (c->subscribe && reply->type == REDIS_REPLY_ARRAY) {
 		c->events->push(c, reply);
@@ -147,8 +150,10 @@ static void take_reply(struct conn *c, redisReply *reply, uint64_t received)
 	 * Only a Redis that answers nothing hangs. A slow one may take long for a thousand
 	 * commands, so each of them has its whole time from the answer to the one before it.
 	 */
-	if (c->queue.head)
-		c->queue.head->deadline = received + c->queue.head->timeout;
+	next = c->queue.head;
+	if (next && next->deadline < received + next->timeout)
+		next->deadline = received + next->timeout;
+	watch_head(c);
 	c->events->reply(c, cmd, reply, received);
 }
 
