@@ -10,7 +10,7 @@
  * reader kept the processor busy, the other thread might never finish. The caller holds
  * cold.reading, and the word is 0, so that no other thread arms it.
  */
-static void postpone(struct twheel *w, uint64_t kernel_id)
+static void postpone(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
 {
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_REARM,
@@ -21,6 +21,9 @@ static void postpone(struct twheel *w, uint64_t kernel_id)
 	};
 
 	w->cold->backend->exec(w, &op, 1);
+	/* Another process has canceled the timer. */
+	if (op.result == -ENOENT)
+		twheel__lose(w, shadow, kernel_id);
 }
 
 /*
@@ -43,7 +46,7 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 			if (!id || !is_set(&shadow->armed))
 				continue;
 			if (unlikely(id == REPLACING)) {
-				postpone(w, event->id);
+				postpone(w, shadow, event->id);
 				continue;
 			}
 			if (!is_set(&shadow->custom))

@@ -11,7 +11,7 @@
 /* Replaces what the wheel said of a timer of twheel_add() with what the program knows. */
 static void translate(const struct shadow *shadow, struct twheel_timer *timer)
 {
-	timer->id = load64(&shadow->id);
+	timer->id = __atomic_load_n(&shadow->id, __ATOMIC_ACQUIRE);
 	timer->user_data = load64(&shadow->user_data);
 	timer->flags &= ~TWHEEL_KEEP;
 }
