@@ -53,7 +53,7 @@
  *    when you call twheel_close().
  *  - Two threads may call twheel_set() for the same timer at the same time, but while one
  *    thread is in twheel_clear(), twheel_del() or twheel_replace(), no other thread may set,
- *    clear, delete or replace that timer.
+ *    clear, delete or replace that timer, or give it another user_data.
  *  - If several threads read from one wheel, a thread may get the event of a timer that
  *    belongs to another. The event is stale if the owner has moved the timer in the meantime.
  *    To avoid this, give each loop its own thread and its own wheel. To detect it, lock the
