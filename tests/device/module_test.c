@@ -1219,21 +1219,6 @@ static long long slab_kb(void)
 	return kb;
 }
 
-/* Returns true if slabs hold nothing but what was allocated, so that their size shows leaks. */
-static bool slabs_are_plain(void)
-{
-	static const char *const paths[] = {
-		"/sys/kernel/slab/kmalloc-cg-4k/slab_size",
-		"/sys/kernel/slab/kmalloc-4k/slab_size",
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(paths); i++)
-		if (read_number(paths[i]) > 0)
-			return read_number(paths[i]) == 4096;
-	return true;
-}
-
 #define DEBUG_SLABS	"THIS KERNEL DEBUGS ITS SLABS: their size tells nothing"
 
 /* A fixture for tests that take long if the kernel checks its memory. */

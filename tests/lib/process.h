@@ -120,6 +120,21 @@ static inline long long read_number(const char *path)
 	return value;
 }
 
+/* Returns true if slabs hold nothing but what was allocated, so that memory can be compared. */
+static inline bool slabs_are_plain(void)
+{
+	static const char *const paths[] = {
+		"/sys/kernel/slab/kmalloc-cg-4k/slab_size",
+		"/sys/kernel/slab/kmalloc-4k/slab_size",
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+		if (read_number(paths[i]) > 0)
+			return read_number(paths[i]) == 4096;
+	return true;
+}
+
 static inline bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
