@@ -415,7 +415,8 @@ def cluster_number():
         node.run("CLUSTER", "MEET", "127.0.0.1", first.port, first.bus)
         own.nodes.append(node)
         own.wait()
-        wait_until(lambda: node.id in first.run("CLUSTER", "NODES").decode())
+        # The nodes tell each other about a new one.
+        wait_until(lambda: all(node.id in n.run("CLUSTER", "NODES").decode() for n in own.nodes))
         own.migrate(slot, node, 0)
         equal(c.call("PUT", "/v1/queues/number/tasks/x", {"in": "1h"})[0] // 100, 2)
         wait_until(lambda: f":{node.port}\"}} 1" in c.raw("GET", "/metrics")[2])
