@@ -454,8 +454,10 @@ int twheel_del(struct twheel *wheel, uint64_t id);
  * wheel at that moment, that timer may expire later. That is at most a tick, plus its slack,
  * after this function has returned, and the event reports the later deadline.
  *
- * Return: as for twheel_del(); -EOPNOTSUPP: the timer was made with REGISTER; -ENOMEM. After an
- * error, the old timer is unchanged, and so is @new_id.
+ * After an error, the old timer is unchanged, and so is @new_id.
+ *
+ * Return: as for twheel_del(); -EOPNOTSUPP: the timer was made with REGISTER; -ENOMEM: there is no
+ * memory for the thread's first timer.
  */
 int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_t user_data,
 		   uint64_t *new_id);
