@@ -210,7 +210,7 @@ def cluster_holder():
     slow.go_on()
     # Each move of a slot gives the daemon another number, and the one of the take counts.
     sink.wait_for(taken)
-    wait_until(lambda: c.call("GET", f"{q}/tasks/{taken}")[0] == 404)
+    wait_until(lambda: c.call("GET", f"{q}/tasks/{taken}")[0] == 404, 3)
     equal(len(sink.received()), 1)
     cl.wait()
     equal(d.end(), 0)
@@ -245,7 +245,7 @@ def cluster_failover():
         load.put(f"g{n}", 100)
     equal(load.refused, 0)
     print(f"# {load.judge()} ran twice")
-    wait_until(lambda: c.call("GET", "/v1/queues/fail")[1]["leased"] == 0)
+    wait_until(lambda: c.call("GET", "/v1/queues/fail")[1]["leased"] == 0, 20)
     equal(d.end(), 0)
 
 
@@ -425,7 +425,7 @@ def cluster_number():
     wait_until(lambda: d.metric("clock_skew_seconds") > 3000)
     own.migrate(slot, first, 0)
     # The daemon drops a node that had no slots for 10 s.
-    wait_until(lambda: b"name=twheeld" not in old.run("CLIENT", "LIST"))
+    wait_until(lambda: b"name=twheeld" not in old.run("CLIENT", "LIST"), 20)
     join()
     time.sleep(1.5)
     assert "clock was set" not in d.text(), d.text()

@@ -58,7 +58,7 @@ class Configured:
             return [x for x in lines if x.startswith((USED, KEPT))]
         # Each reload ends with one line, and the log of one turn of the loop is written as a
         # whole.
-        wait_until(lambda: said() and self.c.raw("GET", "/healthz")[0] == 200)
+        wait_until(lambda: said() and self.c.raw("GET", "/healthz")[0] == 200, 10)
         return said()
 
     def tcp(self, token, method, path, body=None):
@@ -106,7 +106,7 @@ def reload_secrets():
     def call(task):
         equal(x.c.call("PUT", f"{q}/tasks/{task}", {"callback": {"url": sink.url + "/"}})[0], 201)
     call("unreachable")
-    wait_until(lambda: x.c.call("GET", f"{q}/tasks/unreachable")[1]["state"] == "dead")
+    wait_until(lambda: x.c.call("GET", f"{q}/tasks/unreachable")[1]["state"] == "dead", 5)
     for task, secrets in (("one", one), ("both", one + two), ("two", two)):
         write("secret-a", secrets)
         equal(x.reload(f"secret-file = {file}\ncallback-allow = 127.0.0.0/8\n"), [USED])
@@ -152,7 +152,7 @@ def reload_limits():
     wait_until(lambda: x.d.metric("held") == 5)
     equal(x.reload("hold-max = 50\nlane-max = 20\nahead = 5s\n"), [USED])
     equal(put(8, 8), 0, "lane-max")
-    wait_until(lambda: x.d.metric("held") == 14)
+    wait_until(lambda: x.d.metric("held") == 14, 5)
     x.end()
 
 
@@ -175,7 +175,7 @@ def reload_lease():
     for task in ("lease-60", "lease-6"):
         equal([r["attempt"] for r in sink.received(task)], [1], task)
         sink.let(task)
-    wait_until(lambda: x.d.metric("held") == 0)
+    wait_until(lambda: x.d.metric("held") == 0, 5)
     equal((x.d.metric("lost_total"), x.d.metric("stale_total")), (0, 0))
     x.end()
 

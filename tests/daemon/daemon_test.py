@@ -46,7 +46,7 @@ from limits import HANG
 from load import check
 from model_test import CLOCK
 from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, Slow, dir_, equal, free_ports, host,
-                 in_time, now_ms, rounds, run_all, settle, shifted_clock, slow_dns, soon, spare,
+                 in_time, now_ms, rounds, run_all, settle, shifted_clock, slow_dns, spare,
                  test, wait_in_time, wait_until)
 
 redis = Redis()
@@ -455,7 +455,7 @@ def remove_queue():
     settle(0.2)
     equal(c.call("DELETE", p + "?purge=maybe")[0], 400)
     equal(c.call("DELETE", p), (200, {"queue": "old", "removed": 0}))
-    soon(lambda: f.raw("GET", p)[0] == 404, 1)
+    wait_until(lambda: f.raw("GET", p)[0] == 404, 1)
     worker.join()
     equal(workers, [(200, {"tasks": []})])
     for x in (c, f):
@@ -523,7 +523,7 @@ def remade_queue():
         equal(c.call("DELETE", p)[0], 200)
         equal(c.call("PUT", p, settings)[0], 201)
         e.process.send_signal(signal.SIGCONT)
-        wait_until(lambda p=p, s=settings: s.items() <= f.call("GET", p)[1].items())
+        wait_until(lambda p=p, s=settings: s.items() <= f.call("GET", p)[1].items(), 5)
         more = {"callback": {"url": sink.url + "/"}} if settings["mode"] == "push" else {}
         for k in range(20):
             put(p, f"k{k}", f, **{"in": "1h"}, **more)
@@ -583,7 +583,7 @@ def purge_queue():
         status, answer = f.call("DELETE", p + "?purge=true")
         equal(status, 200, answer)
         late = now_ms() >= due
-        soon(lambda: c.raw("GET", p)[0] == 404, 1)
+        wait_until(lambda: c.raw("GET", p)[0] == 404, 1)
         other.let(runs)
         if late:
             raise Slow("tasks were due before they were removed")
@@ -680,7 +680,7 @@ def probes():
         equal(status, 200, path)
         assert word in text, path
     assert "Content-Security-Policy" in a.raw("GET", "/")[1]
-    wait_until(lambda: one.metric("members") == 2)
+    wait_until(lambda: one.metric("members") == 2, 3)
 
 
 # ---- Push ----
@@ -886,7 +886,7 @@ def catch_up():
         in_time(due, "the end of the daemon")
         time.sleep(max(0, due + 300 - now_ms()) / 1000)
         e = Daemon(own, "--callback-concurrency=4")
-        wait_until(lambda: len(other.received()) == 60)
+        wait_until(lambda: len(other.received()) == 60, 20)
         wait_until(lambda: e.client().call("GET", "/v1/queues/s")[1]["leased"] == 0)
         got = sorted(other.received(), key=lambda r: r["at"])
         equal({r["attempt"] for r in got}, {1})
@@ -954,8 +954,8 @@ def slow_endpoint():
     for task, at in due.items():
         r = sink.wait_for(task)[0]
         assert r["at"] - at < 400 + spare(), f"{task}: {r['at'] - at} ms late"
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 80)
-    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 80, 15)
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 15)
     got = other.received()
     equal(len(got), 80, "each once: a release is no attempt")
     equal({r["attempt"] for r in got}, {1})
@@ -1133,7 +1133,7 @@ def descriptors():
         {"id": f"fd-{n}", "callback": {"url": other.url + "/slow/300"}} for n in range(100)]})
     wait_until(lambda: any("connect" in t.get("error", "")
                            for t in c.call("GET", "/v1/queues/s/tasks")[1]["tasks"]))
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
     equal({r["attempt"] for r in other.received()}, {1}, "attempts")
     equal(d.end(), 0)
 
@@ -1179,7 +1179,7 @@ def poison():
     put(q, "poison")
     for _ in range(2):
         task, = reserve(q, lease="1s")
-    wait_until(lambda: state(q, "poison") == "dead")
+    wait_until(lambda: state(q, "poison") == "dead", 12)
     answer = a.call("GET", f"{q}/tasks/poison")[1]
     equal((answer["error"], answer["lost"]), ("lost", 2))
     equal(report(q, "ack", task)[0], 410)
@@ -1414,7 +1414,7 @@ def pause():
     equal(a.call("GET", path)[1]["paused"], True)
     equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
     for t in tasks:
-        equal(sink.wait_for(t)[0]["attempt"], 1)
+        equal(sink.wait_for(t, seconds=3)[0]["attempt"], 1)
 
 
 # ---- Outages ----
@@ -1460,7 +1460,7 @@ def killed_attempt():
     d.end(signal.SIGKILL)
     other.let("x")
     e = Daemon(own, "--lease=6s")
-    soon(lambda: len(other.received("x")) >= 3, 12)
+    wait_until(lambda: len(other.received("x")) >= 3, 12)
     got = other.received("x")
     equal([r["attempt"] for r in got[:3]], [1, 1, 2])
     equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
@@ -1561,8 +1561,8 @@ def killed_redis():
     time.sleep(0.5)
     own.start()
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 100)
-    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0, 20)
     counts = {}
     for r in other.received():
         counts[r["id"]] = counts.get(r["id"], 0) + 1
@@ -1885,11 +1885,11 @@ def refusing():
     for word, change in (("NOREPLICAS", broken), ("OOM", full), ("NOPERM", forbidden),
                          ("replica", replica), ("BUSY", busy)):
         change(True)
-        said = wait_until(lambda: unready(c))
+        said = wait_until(lambda: unready(c), 5)
         assert word in said, said
         equal(d.metric("ready"), 0)
         change(False)
-        soon(d.ready, 8)
+        wait_until(d.ready, 8)
     assert "<3>Redis refuses writes: NOREPLICAS" in d.text(), d.text()
     assert "<5>Redis takes writes again" in d.text(), d.text()
     link.close()
@@ -1907,7 +1907,7 @@ def misconf():
     own.ask("CONFIG", "SET", "dbfilename", "dump.rdb")
     # Redis saves a second after its last save, because there have been changes.
     own.ask("CONFIG", "SET", "save", "1 1")
-    said = wait_until(lambda: unready(d.client()))
+    said = wait_until(lambda: unready(d.client()), 20)
     assert "MISCONF" in said, said
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 503)
     equal(d.end(), 0)
@@ -1958,7 +1958,7 @@ def refused_takes():
     for n in range(20):
         equal(c.call("POST", f"/v1/queues/s/tasks/r{n}/run")[0], 200)
     for n in range(20):
-        sink.wait_for(f"r{n}")
+        sink.wait_for(f"r{n}", seconds=5)
     equal(d.end(), 0)
 
 
@@ -1979,7 +1979,7 @@ def bounded_past():
         answer = c.call("GET", q)[1]
         return answer["scheduled"], answer["leased"], answer["done"], answer["dead"]
     # Two sweeps, each up to 8 s after the one before.
-    wait_until(lambda: counts() == (0, 0, 0, 100))
+    wait_until(lambda: counts() == (0, 0, 0, 100), 20)
     equal(d.end(), 0)
 
 
@@ -2141,7 +2141,7 @@ def graceful():
     e = Daemon(own)
     c = e.client()
     equal(c.raw("GET", "/v1/queues/s/tasks/runs")[0], 404, "it was reported")
-    other.wait_for("held")
+    other.wait_for("held", seconds=3)
     equal([r["attempt"] for r in other.received("held")], [1])
     equal(e.metric("lost_total"), 0, "it was given back")
     equal(e.end(), 0)
@@ -2179,7 +2179,7 @@ def impatient():
     equal(d.end(), 0)
     assert time.monotonic() - begin < 2 + spare() / 1000
     e = Daemon(own)
-    other.wait_for("x", 2)
+    other.wait_for("x", 2, seconds=3)
     equal(e.metric("lost_total"), 0, "it was given back")
     e.process.send_signal(signal.SIGTERM)
     wait_until(lambda: "stopping: 1 requests are running" in e.text())
@@ -2189,7 +2189,7 @@ def impatient():
     equal(e.end(), 0)
     assert time.monotonic() - begin < 2 + spare() / 1000
     f = Daemon(own)
-    other.wait_for("x", 3)
+    other.wait_for("x", 3, seconds=3)
     equal(f.metric("lost_total"), 0, "it was given back")
     equal(f.end(signal.SIGKILL), -9)
 
@@ -2321,7 +2321,7 @@ def wait_replicas():
     put = "/v1/queues/s/tasks/x", {"if_exists": "keep"}
     answer = wait_until(lambda: (a := c.call("PUT", *put))[0] == 200 and a[1])
     equal(answer["result"], "kept")
-    soon(d.ready, 3)
+    wait_until(d.ready, 3)
     status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
     assert status == 0 and few not in said, said
     equal(d.end(), 0)
@@ -2430,7 +2430,7 @@ def newer_queue():
         equal((stored.get("concurrency"), stored["timeout"], stored["color"]), (want, 7000, "red"))
     # A list counts the queues that it lacks.
     other = Daemon(own)
-    wait_until(lambda: other.client().call("GET", "/v1/queues")[1].get("newer") == 2)
+    wait_until(lambda: other.client().call("GET", "/v1/queues")[1].get("newer") == 2, 10)
     equal(other.end(), 0)
     # A queue that the daemon already knew goes on as it was.
     put("/v1/queues/s", "x", c)
@@ -2612,7 +2612,7 @@ def lost_in_a_row():
         equal(c.call("GET", f"{q}/tasks/t")[1]["lost"], 0)
     for _ in range(2):
         equal(len(reserve(q, c, lease="1s")), 1)
-    wait_until(lambda: c.call("GET", f"{q}/tasks/t")[1]["state"] == "dead")
+    wait_until(lambda: c.call("GET", f"{q}/tasks/t")[1]["state"] == "dead", 5)
     equal(c.call("GET", f"{q}/tasks/t")[1]["error"], "lost")
     equal(d.end(), 0)
 
@@ -2648,7 +2648,7 @@ def bodies():
     rounds(share, 5)
     for s in strangers:
         s.close()
-    wait_until(lambda: resident(d.process.pid) - before < 16)
+    wait_until(lambda: resident(d.process.pid) - before < 16, 5)
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
     equal(d.end(), 0)
 
@@ -2713,7 +2713,7 @@ def failures_logged():
     equal(report("/v1/queues/w", "nack", task, c, dead=True, error="payl0ad")[0], 200)
     put("/v1/queues/w", "lost", c)
     reserve("/v1/queues/w", c, lease="1s")
-    wait_until(lambda: "queue w: tasks are dead because their leases ended" in d.text())
+    wait_until(lambda: "queue w: tasks are dead because their leases ended" in d.text(), 5)
     assert "queue w: task bad is dead because a worker said so\n" in d.text(), d.text()
     assert "payl0ad" not in d.text(), d.text()
     equal(d.end(), 0)
@@ -2927,7 +2927,7 @@ def short_timeout():
         sink.wait_for(f"hu-{n}-next")
     put("/v1/queues/s", "hu-1s", c, callback={"url": sink.url + "/slow/3000"}, timeout="1s",
         retry={"base": "1h"})
-    wait_until(lambda: d.metric("hosts_backing_off") > 0)
+    wait_until(lambda: d.metric("hosts_backing_off") > 0, 5)
     equal(d.end(), 0)
 
 
@@ -3039,7 +3039,7 @@ def limit_values():
     answer = a.call("PUT", p, {"rate": {"limit": 7}, "concurrency": 3})[1]
     equal((answer["rate"], answer["concurrency"], answer["mode"]),
           ({"limit": 7, "per": 1000, "burst": 7}, 3, "push"))
-    wait_until(lambda: b.call("GET", p)[1].get("rate"))
+    wait_until(lambda: b.call("GET", p)[1].get("rate"), 5)
     answer = a.call("PUT", p, {"rate": None, "concurrency": None})[1]
     assert "rate" not in answer and "concurrency" not in answer, answer
 
@@ -3106,7 +3106,7 @@ def concurrency_limit():
         victim.end(signal.SIGKILL)
         left.remove(victim)
         wait_until(lambda: len({r["id"] for r in other.received()}) == 60)
-        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0")
+        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0", 20)
     ran = monitored(own, run)
     for name in ("s", "w"):
         begun, most = leases(ran, name)
@@ -3220,7 +3220,7 @@ def idle_queues(own, c):
     # It is done, or even gone if the host was slow.
     wait_until(lambda: c.call("GET", path)[1].get("state") in ("done", None))
     # The task's retention ends, and the lane is empty again.
-    wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)))
+    wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)), 15)
     rate = script_rate(own, 2)
     assert rate <= 50, rate
 

@@ -81,7 +81,7 @@ class Pair:
     def __init__(self, *options, sentinels=1, lines="", secret=None):
         self.servers = [Server(*options) for _ in range(2)]
         self.servers[1].follow(self.servers[0].port)
-        wait_until(lambda: self.servers[0].replicas() == 1)
+        wait_until(lambda: self.servers[0].replicas() == 1, 20)
         self.sentinels = Sentinels(self.servers[0], sentinels, lines, secret)
         self.sentinels.wait_for_replica()
 

@@ -138,7 +138,7 @@ def judge_rights(nodes, rights):
 def acl():
     server, sink = Server(), Sink()
     replica = Server("--replicaof", "127.0.0.1", str(server.port))
-    wait_until(lambda: server.replicas() == 1)
+    wait_until(lambda: server.replicas() == 1, 20)
     rights = [*rights_of("twheeld"), "+wait", "+select"]
     # A replica confirms for the first time up to 1 s after its synchronization.
     options = [*user_of("twheeld", [server], rights), "--lease=6s", "--wait-replicas=1",
@@ -303,14 +303,14 @@ def tls_reload():
         before = len(d.text())
         shutil.copy(ca, cert("now.crt"))
         d.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: want in d.text()[before:])
+        wait_until(lambda: want in d.text()[before:], 5)
 
     def connect_again():
         own.ask("CLIENT", "KILL", "TYPE", "normal")
     reload(cert("other.key"), f"the configuration stays as it was: {conf}:1: "
            f"redis-tls-ca-file: {cert('now.crt')}: ")
     connect_again()
-    wait_until(lambda: d.text().count("connected to Redis again") == 1)
+    wait_until(lambda: d.text().count("connected to Redis again") == 1, 10)
     reload(cert("other.crt"), "the configuration was read again")
     equal(d.client().call("PUT", "/v1/queues/tls", {})[0], 201, "what is open goes on")
     connect_again()
@@ -430,7 +430,7 @@ def failover():
     time.sleep(0.5)
     begin = time.monotonic()
     victim = pair.kill_master()
-    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200, 20)
     print(f"# failover took {time.monotonic() - begin:.1f} s")
     load.judge()
     # The old master returns as a master, until Sentinel makes it a replica.
@@ -539,7 +539,7 @@ def sentinel_switch():
     equal(d.client().raw("GET", "/readyz")[0], 503)
     equal(d.text().count("connected to Redis"), connected)
     asked = fake.asked
-    wait_until(lambda: fake.asked > asked + 1)
+    wait_until(lambda: fake.asked > asked + 1, 5)
     fake.switch(ports[0])
     wait_until(d.ready)
     equal(d.end(), 0)

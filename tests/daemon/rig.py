@@ -51,12 +51,15 @@ class Slow(Exception):
 
 
 def rounds(one, number=20):
-    """Call one(n) until it does not raise Slow. Return: what it returns."""
+    """Call one(n) until it does not raise Slow, which only a host that withheld a processor may
+    cause. Return: what it returns."""
     for n in range(number):
+        withheld = host.withheld
         try:
             return one(n)
         except Slow as e:
             why = e
+            assert host.withheld > withheld, f"{why}, although the host withheld nothing"
             print(f"# round {n} proves nothing: {e}")
     raise AssertionError(f"the host was too slow in {number} rounds, at last: {why}")
 
@@ -77,14 +80,14 @@ def wait_in_time(due, what, step=0.02):
 
 
 def wait_until(what, seconds=HANG, step=0.02):
-    end = time.monotonic() + seconds
-    while True:
-        value = what()
-        if value:
-            return value
-        if time.monotonic() > end:
+    """Wait until what() is true, for this time at most. What the host withholds does not count."""
+    begin, withheld = time.monotonic(), host.withheld
+    while not (value := what()):
+        took = time.monotonic() - begin - 3 * (host.withheld - withheld) / 1000
+        if took > seconds:
             raise AssertionError(f"did not come true within {seconds} s")
         time.sleep(step)
+    return value
 
 
 def now_ms():
@@ -122,14 +125,6 @@ def settle(seconds):
     withheld = host.withheld
     time.sleep(seconds)
     time.sleep(3 * (host.withheld - withheld) / 1000)
-
-
-def soon(what, seconds):
-    """Wait until what() is true, within this time. What the host withholds does not count."""
-    begin, withheld = time.monotonic(), host.withheld
-    wait_until(what)
-    took = time.monotonic() - begin - 3 * (host.withheld - withheld) / 1000
-    assert took < seconds, f"it took {took:.1f} s"
 
 
 def free_ports(count=1):

@@ -360,7 +360,7 @@ def missed():
     daemon = Daemon(redis, *OPTIONS)
     client = daemon.client()
     back = int(now_ms())
-    wait_until(lambda: all(max(runs_of(n)) > back + SECOND for n in names))
+    wait_until(lambda: all(max(runs_of(n)) > back + SECOND for n in names), 20)
     for name in names:
         equal(call("DELETE", name)[0], 200)
     gap = {n: [t for t in runs_of(n) if down < t <= back - 2 * SECOND] for n in names}

@@ -77,7 +77,7 @@ def killed():
         two = start(then)
         sink.let(name)
         sink.wait_for(name, 2)
-        wait_until(lambda: two.client().raw("GET", f"/v1/queues/push/tasks/{name}")[0] == 404)
+        wait_until(lambda: two.client().raw("GET", f"/v1/queues/push/tasks/{name}")[0] == 404, 5)
         equal(len({r["head"]["idempotency-key"] for r in sink.received(name)}), 1)
         equal(two.end(), 0)
 
