@@ -171,6 +171,8 @@ struct stress {
 	/* Timers that another process has canceled, which is an error unless @drains is set. */
 	uint64_t drained;
 	bool drains;
+	/* A timer that exists, or did a moment ago. */
+	uint64_t latest;
 };
 
 static void stress_read(struct stress *s, int max)
@@ -353,21 +355,32 @@ static void *stress_replace(void *arg)
 		number = next;
 		if (ret < 0)
 			count(&s->errors, 1);
+		__atomic_store_n(&s->latest, id, __ATOMIC_RELAXED);
 	}
 	s->answers[number] = !twheel_del(s->w, id);
 	return NULL;
 }
 
+/* Reads events, and asks for a timer, which is the one that was meant or is gone. */
 static void *stress_reader(void *arg)
 {
-	while (!over())
-		stress_read(arg, 16);
+	struct stress *s = arg;
+
+	while (!over()) {
+		uint64_t id = __atomic_load_n(&s->latest, __ATOMIC_RELAXED);
+		struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = id };
+
+		stress_read(s, 16);
+		if (id && (twheel_submit(s->w, &op, 1) != 1 ||
+			   (op.result ? op.result != -ENOENT : op.timer.id != id)))
+			count(&s->errors, 1);
+	}
 	return NULL;
 }
 
 /*
- * An event has the user_data of its own arming, even if another thread replaces the timer while
- * the event is read.
+ * An event has the user_data of its own arming, and a GET returns the timer that it names, even if
+ * another thread replaces the timer meanwhile.
  */
 TEST_F_TIMEOUT(threads, replaced_and_read, STRESS_TIMEOUT)
 {
