@@ -5,6 +5,7 @@ Everything uses Unix sockets and 127.0.0.1, lives in one temporary directory, an
 test.
 """
 import atexit
+import glob
 import http.client
 import json
 import os
@@ -27,11 +28,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DAEMON = os.path.join(HERE, "../../userspace/daemon")
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 dir_ = tempfile.mkdtemp(prefix="twheeld-test-")
-started = []
+started, daemons = [], []
 
 
-def finish():
-    for p in started:
+def kill(processes):
+    for p in processes:
         if p.poll() is None:
             try:
                 p.send_signal(signal.SIGCONT)
@@ -39,6 +40,10 @@ def finish():
             except ProcessLookupError:
                 pass
         p.wait()
+
+
+def finish():
+    kill(started)
     shutil.rmtree(dir_, ignore_errors=True)
 
 
@@ -59,7 +64,7 @@ def rounds(one, number=20):
             return one(n)
         except Slow as e:
             why = e
-            assert host.withheld > withheld, f"{why}, although the host withheld nothing"
+            assert host.withheld > withheld + 5, f"{why}, although the host withheld nothing"
             print(f"# round {n} proves nothing: {e}")
     raise AssertionError(f"the host was too slow in {number} rounds, at last: {why}")
 
@@ -83,8 +88,8 @@ def wait_until(what, seconds=HANG, step=0.02):
     """Wait until what() is true, for this time at most. What the host withholds does not count."""
     begin, withheld = time.monotonic(), host.withheld
     while not (value := what()):
-        took = time.monotonic() - begin - 3 * (host.withheld - withheld) / 1000
-        if took > seconds:
+        took = time.monotonic() - begin
+        if took > seconds and took - (host.withheld - withheld) / 1000 > seconds:
             raise AssertionError(f"did not come true within {seconds} s")
         time.sleep(step)
     return value
@@ -95,36 +100,66 @@ def now_ms():
 
 
 class Host:
-    """Measures how long the host kept a thread that only sleeps from a processor, in ms."""
+    """Measures how long a request may have waited because the host withheld processors."""
     STEP = 5
 
     def __init__(self):
-        self.withheld = 0
+        self.late, self.delays, self.before = 0, {}, 0
         threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self):
+        """Measure how late a thread wakes up that only sleeps, in ms. This is how a host shows
+        that stops the whole machine."""
         while True:
             begin = time.monotonic()
             time.sleep(self.STEP / 1000)
             late = (time.monotonic() - begin) * 1000 - self.STEP
             # The interpreter's other threads delay it by less than this.
-            self.withheld += late if late > 6 else 0
+            self.late += late if late > 6 else 0
+
+    def look(self):
+        """Read how long each thread of ours was runnable and did not run (see
+        Documentation/scheduler/sched-stats.rst), in ms. A thread that ended keeps what was read
+        last."""
+        for pid in [os.getpid(), *(p.pid for p in started if p.returncode is None)]:
+            for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+                try:
+                    with open(path) as f:
+                        self.delays[path] = int(f.read().split()[1]) / 1e6
+                except (OSError, IndexError):
+                    pass
+        return sum(self.delays.values())
+
+    @property
+    def withheld(self):
+        """The sum over all processes since begin(), in ms. A request passes three, and the host
+        may have stopped the machine while each of them had it."""
+        return 3 * self.late + self.look() - self.before
+
+    def begin(self):
+        self.late, self.delays = 0, {}
+        self.before = self.look()
 
 
 host = Host()
 
 
 def spare():
-    """Return: how much a time limit must be extended, in ms. A request passes three processes,
-    and the host may have kept each of them from a processor as long as the measuring thread."""
-    return 3 * host.withheld
+    """Return: how much a time limit must be extended, in ms."""
+    return host.withheld
+
+
+def kept_silent(since):
+    """Return: the host may have kept a daemon from answering another one within 250 ms, or from
+    releasing its tasks within 200 ms. since: what the host had withheld before."""
+    return host.withheld - since > 150
 
 
 def settle(seconds):
     """Sleep, and longer if the host withholds processors meanwhile, so that others can follow."""
     withheld = host.withheld
     time.sleep(seconds)
-    time.sleep(3 * (host.withheld - withheld) / 1000)
+    time.sleep((host.withheld - withheld) / 1000)
 
 
 def free_ports(count=1):
@@ -240,6 +275,7 @@ class Daemon:
             stderr=log, env={**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}",
                              **(env or {})})
         started.append(self.process)
+        daemons.append(self.process)
         if wait:
             wait_until(self.ready)
 
@@ -265,7 +301,12 @@ class Daemon:
 
     def end(self, sig=signal.SIGTERM):
         self.process.send_signal(sig)
-        return self.process.wait(timeout=HANG)
+        if self.process.returncode is None:
+            # Until somebody waits for it, the kernel tells how long it did not run.
+            wait_until(lambda: os.waitid(os.P_PID, self.process.pid,
+                                         os.WEXITED | os.WNOWAIT | os.WNOHANG), step=0.005)
+            host.look()
+        return self.process.wait()
 
 
 class Sink:
@@ -350,10 +391,10 @@ def run_all():
     failed = n = 0
     print("TAP version 13")
     for n, (sentence, fn) in enumerate(chosen_tests(sys.argv[2:]), 1):
-        begin = time.monotonic()
+        begin, before = time.monotonic(), len(started)
         try:
             signal.alarm(limits.TEST)
-            host.withheld = 0
+            host.begin()
             skip = fn()
             signal.alarm(0)
             print(f"ok {n} - {fn.__name__}: {sentence}", end=f" # {skip}" if skip else "")
@@ -362,6 +403,9 @@ def run_all():
             print(f"not ok {n} - {fn.__name__}: {sentence}")
             for line in traceback.format_exc().splitlines():
                 print("#  ", line)
+            print(f"#   the host withheld {host.withheld:.0f} ms")
+            # What it started must not take the tasks of the next test.
+            kill(p for p in started[before:] if p in daemons)
         took = time.monotonic() - begin
         print(f" # {took:.1f} s" if took > 1 else "", flush=True)
     print(f"1..{n}")
