@@ -18,8 +18,8 @@ import resp
 from cluster import Cluster
 from load import Load, check, run_tasks, secret_file
 from pair import Pair, Sentinels, Server
-from rig import (Daemon, Redis, Sink, dir_, equal, free_ports, run_all, slow_dns, spare, test,
-                 wait_until)
+from rig import (Daemon, Redis, Sink, Slow, dir_, equal, free_ports, host, in_time, kept_silent,
+                 rounds, run_all, slow_dns, spare, test, wait_in_time, wait_until)
 
 CERTS = os.path.join(dir_, "certs")
 
@@ -91,7 +91,8 @@ def do_all(nodes, c, e, sink):
     q = "/v1/queues/all"
     target = {"callback": {"url": sink.url + "/"}}
     for lanes in (4, 4):
-        answer = c.call("PUT", q, {"mode": "push", "lanes": lanes, "timeout": "2s"})
+        answer = c.call("PUT", q, {"mode": "push", "lanes": lanes, "ahead": "2s",
+                                 "timeout": "2s"})
         assert answer[0] in (200, 201), answer
     wait_until(lambda: e.raw("GET", q)[0] == 200)
     for task, fields in (("a", {"keep": "300ms"}), ("b", {"in": "1h"}), ("c", {"in": "1h"}),
@@ -102,9 +103,18 @@ def do_all(nodes, c, e, sink):
     equal(c.call("DELETE", f"{q}/tasks/b")[0], 200)
     equal(c.call("PATCH", f"{q}/tasks/c", {"in": "100ms"})[0], 200)
     equal(c.call("POST", f"{q}/tasks/d/run")[0], 200)
-    # A daemon may hold it by then.
-    equal(c.call("PUT", f"{q}/tasks/e", {**target, "in": "450ms"})[0], 201)
-    equal(e.call("DELETE", f"{q}/tasks/e")[0], 200)
+
+    def cancel_held(turn):
+        task = f"e{turn}"
+        due = c.call("PUT", f"{q}/tasks/{task}", {**target, "in": "1900ms"})[1]["due"]
+        wait_in_time(due, lambda: c.call("GET", f"{q}/tasks/{task}")[1].get("state") == "leased")
+        withheld = host.withheld
+        status = e.call("DELETE", f"{q}/tasks/{task}")[0]
+        in_time(due, "the cancel")
+        if status == 202 and kept_silent(withheld):
+            raise Slow("the holder did not answer")
+        equal(status, 200)
+    rounds(cancel_held)
     # Counts and limits look further if there are tasks.
     equal(c.call("PUT", f"{q}/tasks/h", {**target, "in": "1h"})[0], 201)
     equal(c.call("PUT", "/v1/queues/limited", {"rate": {"limit": 9}, "concurrency": 9})[0], 201)

@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 
-from rig import Daemon, Redis, Sink, equal, run_all, spare, test, wait_until
+from rig import (Daemon, Redis, Sink, Slow, equal, host, in_time, kept_silent, now_ms, rounds,
+                 run_all, settle, spare, test, wait_in_time, wait_until)
 
 BEFORE = os.path.abspath(sys.argv.pop(2))
 OPTIONS = "--lease=6s",
@@ -41,6 +42,7 @@ def both():
     old, new = start(True), start(False)
     a, b = old.client(), new.client()
     equal(a.call("PUT", "/v1/queues/push", {"mode": "push"})[0], 201)
+    equal(a.call("PUT", "/v1/queues/ahead", {"mode": "push", "ahead": "5s"})[0], 201)
     equal(a.call("PUT", "/v1/queues/pull", {"mode": "pull"})[0], 201)
     wait_until(lambda: b.raw("GET", "/v1/queues/pull")[0] == 200)
     due = {}
@@ -48,23 +50,35 @@ def both():
         due[f"old{n}"] = put(old, f"old{n}", **{"in": f"{500 + 20 * n}ms"})
         due[f"new{n}"] = put(new, f"new{n}", **{"in": f"{500 + 20 * n}ms"})
     on_time(due)
+
     # Each daemon moves and cancels what the other one stored, even held tasks.
-    for mine, other, name in ((old, new, "x"), (new, old, "y")):
-        put(mine, name, **{"in": "1h"})
-        path = f"/v1/queues/push/tasks/{name}"
-        equal(other.client().call("PATCH", path, {"in": "400ms"})[0], 200)
-        equal(mine.client().call("DELETE", path)[0], 200)
-        put(mine, name + "2", **{"in": "1h"})
-        equal(other.client().call("GET", path + "2")[1]["state"], "scheduled")
+    def cancel_held(turn):
+        for mine, other, name in ((a, b, f"x{turn}"), (b, a, f"y{turn}")):
+            path = f"/v1/queues/ahead/tasks/{name}"
+            equal(mine.call("PUT", path, {"in": "1h", "callback": {"url": sink.url + "/"}})[0], 201)
+            equal(other.call("GET", path)[1]["state"], "scheduled")
+            status, answer = other.call("PATCH", path, {"in": "4s"})
+            equal(status, 200)
+            wait_in_time(answer["due"], lambda: mine.call("GET", path)[1]["state"] == "leased")
+            withheld = host.withheld
+            status = mine.call("DELETE", path)[0]
+            in_time(answer["due"], "the cancel")
+            if status == 202 and kept_silent(withheld):
+                raise Slow("the holder did not answer")
+            equal(status, 200)
+            canceled[name] = answer["due"]
+    canceled = {}
+    rounds(cancel_held)
     # A worker reports to the daemon that did not give it the task.
     for mine, other, name in ((a, b, "p"), (b, a, "q")):
         mine.call("PUT", f"/v1/queues/pull/tasks/{name}", {})
         task, = mine.call("POST", "/v1/queues/pull/reserve", {"wait": "5s"})[1]["tasks"]
         equal(other.call("POST", "/v1/queues/pull/ack", {
             "tasks": [{"id": task["id"], "token": task["token"]}]})[0], 200)
+    settle(max(0, max(canceled.values()) + 300 - now_ms()) / 1000)
     equal(old.end(), 0)
     equal(new.end(), 0)
-    equal([r for r in sink.received() if r["id"] in ("x", "y")], [])
+    equal([r for r in sink.received() if r["id"] in canceled], [])
 
 
 @test("tasks that a daemon of one version held when it was killed run at the other version")
