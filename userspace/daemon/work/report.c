@@ -30,13 +30,16 @@ struct batch {
 
 void report_log(const struct outcome *r, const char *what)
 {
-	char status[24] = "no answer";
+	const char *why = r->note[0] ? r->note : "no answer";
+	char status[24];
 
-	if (r->status)
+	if (r->status) {
 		snprintf(status, sizeof(status), "status %d", r->status);
+		why = status;
+	}
 	if (r->host[0])
 		log_often(LOG_WARNING, "queue %s: task %s %s: %s, %s", r->lane->queue->name, r->id,
-			  what, r->host, status);
+			  what, r->host, why);
 	else
 		log_often(LOG_WARNING, "queue %s: task %s %s", r->lane->queue->name, r->id, what);
 }

@@ -69,7 +69,7 @@ struct outcome {
 void report_send(struct lane *l, const struct outcome *r);
 
 /**
- * report_log() - a line about a failure: queue, id, host and status
+ * report_log() - a line about a failure: queue, id, host, and the status or why there is none
  * @r: the report
  * @what: what happened
  */
