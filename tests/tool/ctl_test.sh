@@ -338,8 +338,8 @@ test_usage() {
 		shell -F %z
 		shell -F %n --json
 		stat 0
-		info --tick=5|^twheelctl: info: --tick: "5": a duration needs a unit: ns, us, ms, s, min, h, d or w$
-		after 1|^twheelctl: after: "1": a duration needs a unit: ns, us, ms, s, min, h, d or w$
+		info --tick=5|^twheelctl: info: --tick: "5": a duration needs a unit, for example ms, s or min$
+		after 1|^twheelctl: after: "1": a duration needs a unit, for example ms, s or min$
 		after @1s
 		monitor --add 1.5
 		monitor --add 1s,period=2

@@ -13,7 +13,7 @@
 #include "config/value.h"
 #include "tap.h"
 
-#define NEEDS_UNIT	"a duration needs a unit: ns, us, ms, s, min, h, d or w"
+#define NEEDS_UNIT	"a duration needs a unit, for example ms, s or min"
 
 static struct config c;
 static char dir[] = "/tmp/twheeld-config.XXXXXX";

@@ -17,7 +17,7 @@ static struct api_error err;
 static struct queue_settings push, pull;
 
 #define NO_UNIT		"must be a string with a unit (ms, s, min, h, d, w), such as \"30s\""
-#define BARE_UNIT	"a duration needs a unit: ns, us, ms, s, min, h, d or w"
+#define BARE_UNIT	"a duration needs a unit, for example ms, s or min"
 #define BARE		"a number means Unix milliseconds, and must be at least 100000000000"
 #define CB	"'callback':{'url':'http://a'}"
 
