@@ -1318,7 +1318,7 @@ test_absent_module() {
 	container=lxc "$ctl" doctor >"$dir/out" 2>"$dir/err" || status=$?
 	status_is 3 "doctor in a container: module not loaded"
 	output_has '^ok    kernel .*, in a container$' "doctor in a container: says where it is"
-	output_has 'do: run modprobe twheel on the host, .*--device=/dev/twheel$' \
+	output_has 'do: load the module on the host .*, .*--device=/dev/twheel$' \
 		"doctor in a container: what to do"
 	runs 3 "module not loaded" info
 	error_has '^hint: the module is not installed: .*make load.* then "modprobe twheel"$' \

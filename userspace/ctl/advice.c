@@ -130,7 +130,7 @@ void advise_load(char buf[ADVICE_LEN])
 	uname(&uts);
 	if (container())
 		snprintf(buf, ADVICE_LEN,
-			 "run modprobe twheel on the host, then start the container with --device="
+			 "load the module on the host (see doc/install.md), then start the container with --device="
 			 DEVICE);
 	else if (module_is_installed(uts.release))
 		snprintf(buf, ADVICE_LEN, "the module is not loaded: modprobe twheel%s",
