@@ -515,12 +515,12 @@ static int run_top(const struct verb *verb, int argc, char **argv)
 			putchar('\n');
 		print_screen(&conf, &before, &now, end - start);
 		end_output();
+		if (!conf.json && (escapes || screen == 1))
+			hint_missing(&now);
 		free_others(&before);
 		before = now;
 		start = end;
 	}
-	if (!conf.json)
-		hint_missing(&before);
 	free_others(&before);
 	return STATUS_OK;
 }
