@@ -77,8 +77,8 @@ def judge(sent_file, log, killed):
     print(f"received    {len(first)}")
     print(f"early       {early}")
     print(f"lost        {lost}")
-    print(f"twice       {twice}, of them a daemon was killed before its report: "
-          f"{twice - unexplained}, without a cause: {unexplained}")
+    print(f"twice       {twice}: {twice - unexplained} because a daemon was killed before it could "
+          f"report, {unexplained} for no known reason")
     print(f"lateness    p50 {part(.5):.2f} ms, p99 {part(.99):.2f} ms")
     if behind:
         print(f"            {len(behind)} tasks of the killed daemon waited for the end of "

@@ -64,8 +64,8 @@ demo() {
 	# call.
 	holds "$backend: no move needs a kick" [ "$(told 'for earlier')" -le $((seconds + 2)) ]
 	equal "$(told 'for 64')" 2 "$backend: one refill for 64 timers"
-	output_has '^server: the wheel woke [0-9]+ times .*, no less often than it was called$' \
-		"$backend: at most one call for each turn"
+	holds "$backend: at most one call for each turn" \
+		[ "$(told "$2")" -le "$(told times)" ]
 	holds "$backend: moves" [ "$(told heartbeats)" -gt 500 ]
 	equal "$(told "$2")" \
 		$(($(told 'for earlier') + $(told 'for 64') + $(told 'to withdraw'))) \

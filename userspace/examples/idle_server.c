@@ -432,8 +432,8 @@ static void print_cost(const struct server *s, const struct twheel_stats *stats)
 	       (unsigned long long)calls, kernel ? "system calls" : "calls of the wheel",
 	       (unsigned long long)usage.kicks, (unsigned long long)usage.refills,
 	       (unsigned long long)usage.withdrawn);
-	printf("server: the wheel woke %llu times because a timer was due or had been moved, %s often than it was called\n",
-	       stats->wakeups, calls <= stats->wakeups ? "no less" : "less");
+	printf("server: the wheel woke %llu times because a timer was due or had been moved\n",
+	       stats->wakeups);
 	printf("server: the wheel put %llu timers off to a later deadline; the other heartbeats cost it nothing\n",
 	       stats->moved);
 	printf("server: %llu reads returned %llu events: one for each kick, and one for each second of progress\n",
