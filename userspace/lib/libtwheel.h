@@ -133,7 +133,8 @@ struct twheel;
  * @device: the device of the kernel wheel, in place of /dev/twheel. If it is not NULL, no
  *	other backend is used, whatever the environment says
  *
- * If a field is zero, the library uses the default, which &struct twheel_setup describes.
+ * If a field is zero, the library uses the default of &struct twheel_setup, for which
+ * see twheel(4).
  */
 struct twheel_options {
 	uint32_t size;
@@ -456,8 +457,10 @@ int twheel_del(struct twheel *wheel, uint64_t id);
  *
  * After an error, the old timer is unchanged, and so is @new_id.
  *
- * Return: as for twheel_del(); -EOPNOTSUPP: the timer was made with REGISTER; -ENOMEM: there is no
- * memory for the thread's first timer.
+ * Return: 1: the old timer was armed or its event was unread, and no event of it will be read; 0:
+ * it was idle, or its event has been read; -ENOENT: @id is stale; -EOPNOTSUPP: the old timer is not
+ * one of twheel_add(); -ENOMEM: this is the thread's first timer, and there is no memory to keep
+ * timers for it; -ECHILD.
  */
 int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_t user_data,
 		   uint64_t *new_id);
@@ -474,7 +477,7 @@ int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_
  * time, contain the old value. So a loop that reads many events at a time must not move an
  * object while its event is in the array.
  *
- * Return: 0; -ENOENT: the id is stale; -EOPNOTSUPP: the timer was made with REGISTER;
+ * Return: 0; -ENOENT: the id is stale; -EOPNOTSUPP: the timer is not one of twheel_add();
  * -ECHILD.
  */
 int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);
