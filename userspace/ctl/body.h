@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by the verbs task and schedule: the options for what a task does, and printing. */
+/* Shared by the verbs task and schedule: the options for what a task does, and its id in a path. */
 #ifndef TWHEELCTL_BODY_H
 #define TWHEELCTL_BODY_H
 
@@ -37,11 +37,5 @@ bool body_option(const struct verb *verb, json_t *task, int opt);
 
 /* Appends @id to @path, which has room for @size bytes. All but the plainest bytes are escaped. */
 void append_id(char *path, size_t size, const char *id);
-
-/* Prints a text. One that contains control characters is printed as JSON. */
-void print_text(const json_t *v);
-
-/* Prints the fields of an object, one on each line. */
-void print_fields(const json_t *object);
 
 #endif /* TWHEELCTL_BODY_H */

@@ -187,6 +187,35 @@ void print_json(json_t *answer)
 	json_decref(answer);
 }
 
+void print_text(const json_t *v)
+{
+	const unsigned char *p = (const unsigned char *)json_string_value(v);
+	char *text;
+
+	/* A character that follows 0xc2 and is below 0xa0 is a control character beyond ASCII. */
+	while (*p >= ' ' && *p != 0x7f && (*p != 0xc2 || p[1] >= 0xa0))
+		p++;
+	text = *p ? json_dumps(v, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+	fputs(text ? text : json_string_value(v), stdout);
+	free(text);
+}
+
+void print_fields(const json_t *object)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)object, name, v) {
+		printf("%-11s ", name);
+		if (!json_is_string(v)) {
+			print_json(json_incref(v));
+			continue;
+		}
+		print_text(v);
+		putchar('\n');
+	}
+}
+
 void set_field(const struct verb *verb, json_t *object, const char *name, json_t *value)
 {
 	if (json_object_set_new(object, name, value))

@@ -88,6 +88,12 @@ char *value_text(const json_t *value);
 /* Prints an answer as one line of JSON, and drops the caller's reference to it. */
 void print_json(json_t *answer);
 
+/* Prints a text. One that contains control characters is printed as JSON. */
+void print_text(const json_t *v);
+
+/* Prints the fields of an object, one on each line. */
+void print_fields(const json_t *object);
+
 /* Adds a duration, which the daemon reads as twheelctl does, or exits with a usage error. */
 void set_duration(const struct verb *verb, json_t *object, const char *name, const char *text);
 

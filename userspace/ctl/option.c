@@ -84,7 +84,7 @@ static const char remote_help[] =
 	"Options of every verb of twheeld:\n"
 	"      --server=SERVER   HOST:PORT, https://HOST:PORT or unix:PATH (default:\n"
 	"                        $TWHEELD or 127.0.0.1:7733); a static twheelctl accepts\n"
-	"                        neither host names nor TLS\n"
+	"                        neither TLS nor names of hosts other than localhost\n"
 	"      --cacert=FILE     trusted CAs in PEM format (default: those of the system)\n"
 	"      --token-file=FILE file whose first line is the bearer token\n"
 	"  -j, --json            print one JSON object per line\n"

@@ -275,10 +275,14 @@ static int run(const struct verb *verb, int argc, char **argv)
 	else if (given & OPTION(OPT_PURGE))
 		strcat(path, "?purge=true");
 	answer = http_call(&conf, method, path, *method == 'P' ? settings : NULL);
-	if (shows)
+	if (shows) {
 		print_queues(&conf, answer, forecast);
-	else
+	} else if (conf.json) {
 		print_json(answer);
+	} else {
+		print_fields(answer);
+		json_decref(answer);
+	}
 	return STATUS_OK;
 }
 

@@ -216,9 +216,11 @@ static const struct subcommand commands[] = {
 
 static void print_answer(const struct command *c, const char *command, json_t *answer)
 {
-	if (!strcmp(command, "next"))
+	if (!strcmp(command, "next")) {
 		print_list(c, answer, "next", print_run);
-	else if (c->conf.json)
+		if (!c->conf.json && !json_array_size(json_object_get(answer, "next")))
+			hint("the schedule is disabled, or no run is left");
+	} else if (c->conf.json)
 		print_json(json_incref(answer));
 	else if (!strcmp(command, "show"))
 		print_fields(answer);

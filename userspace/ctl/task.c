@@ -86,6 +86,13 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 	}
 }
 
+static bool has_state(const json_t *t, const char *state)
+{
+	const char *is = json_string_value(json_object_get(t, "state"));
+
+	return is && !strcmp(is, state);
+}
+
 static void print_task(const json_t *t)
 {
 	json_t *due = json_object_get(t, "due"), *error = json_object_get(t, "error");
@@ -181,6 +188,8 @@ print:
 		print_fields(answer);
 	else
 		print_task(answer);
+	if (!c.conf.json && !strcmp(name, "cancel") && has_state(answer, "leased"))
+		hint("an attempt is running, after which the task ends");
 	json_decref(answer);
 	return STATUS_OK;
 }
