@@ -170,7 +170,8 @@ fingerprint() {
 		dpkg-query -W -f '${Version}\n' "$source" &&
 			"$(compiler "$1")" --version &&
 			cat "${files[@]}" &&
-			declare -f configure install_headers "$(recipe "$1")"
+			declare -f configure install_headers "$(recipe "$1")" &&
+			if [ "$1" = uml ]; then declare -f mend_registers; fi
 	} | sha256sum | cut -c 1-16
 }
 
@@ -226,18 +227,7 @@ compile() {
 compile_uml() {
 	local make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
-	# User-mode Linux saves 2,696 bytes of a program's registers, but the host only restores
-	# all of its registers, which are 11,008 bytes on a processor with AMX, so no program ran
-	# there. The rest belongs to features that no program here uses, and is set to zero.
-	sed -i -e '/^int restore_fp_registers/,/^}/ {
-			s/struct iovec iov;/static unsigned long whole[2048];\n\t&/
-			s/iov.iov_base = fp_regs;/memcpy(whole, fp_regs, FP_SIZE * sizeof(*whole));\n\t\tiov.iov_base = whole;/
-			s/iov.iov_len = .*/iov.iov_len = sizeof(whole);/
-		}' -e 's/^#include <stdlib.h>/&\n#include <string.h>/' arch/x86/um/os-Linux/registers.c &&
-		{
-			grep -q 'iov_len = sizeof(whole)' arch/x86/um/os-Linux/registers.c ||
-				die "registers.c of user-mode Linux is not what it was"
-		} &&
+	mend_registers . &&
 		configure "${@:3}" &&
 		"${make[@]}" "-j$(nproc)" linux modules &&
 		mkdir "$1" &&

@@ -17,6 +17,7 @@
 . "$(dirname "$0")/../../tests/core/tree.sh"
 
 take_tree 6.12
+mend_registers "$tree"
 plant twheel.o twheel_quota.o twheel_store.o twheel_slots.o twheel_word.o twheel_marks.o twheel_timers.o \
 	twheel_turn.o twheel_ioctl.o twheel_chrdev.o twheel_bench_kunit.o
 ln -s "$top"/bench/device/twheel_bench*.[ch] "$tree/lib/twheel"
