@@ -1112,14 +1112,14 @@ def pull_company():
         for n in range(40):
             put(q, f"c{n}")
             task, = reserve(q)
-            begin = time.monotonic()
+            withheld, begin = host.withheld, time.monotonic()
             equal(report(q, "ack", task)[0], 200)
-            took.append((time.monotonic() - begin) * 1000)
+            took.append((time.monotonic() - begin) * 1000 - spare(withheld))
         return sorted(took)[20]
     # Each worker gets its task after an ack, so an ack waits for nearly the whole 5 ms. On a
     # busy processor some take longer.
     took = [median() for _ in range(3)]
-    assert min(took) < 7 + spare(), took
+    assert min(took) < 7, took
 
 
 @test("D9: a machine that has run out of descriptors uses up no attempts")
@@ -1529,13 +1529,14 @@ def stalled_redis():
         {"id": f"st-{n}", "at": begin + 3 * n, "callback": {"url": other.url + "/"}}
         for n in range(100)]})[1]["tasks"]}
     time.sleep(max(0, (begin - now_ms()) / 1000 - 0.05))
+    withheld = host.withheld
     own.stop()
     time.sleep(0.3)
     own.go_on()
     wait_until(lambda: len(other.received()) == 100)
     late = sorted(r["at"] - due[r["id"]] for r in other.received())
     print(f"# lateness p50 {late[50]:.2f} ms, p99 {late[98]:.2f} ms")
-    assert 0 <= late[0] and late[98] < 150 + spare(), late[-5:]
+    assert 0 <= late[0] and late[98] < 150 + spare(withheld), late[-5:]
     equal(d.end(), 0)
 
 
@@ -2709,7 +2710,7 @@ def failures_logged():
         f"twice {first}: {host}, status 500", f"twice {dead}: {host}, status 500",
         f"gone is dead: {host}, status 410",
         f"mute {first}: {host}, {none}", f"mute {dead}: {host}, {none}",
-        f"local is dead: 10.0.0.1:80, refused: 10.0.0.1 is a private address, which "
+        "local is dead: 10.0.0.1:80, refused: 10.0.0.1 is a private address, which "
         "callback-allow does not include")))
     equal(c.call("PUT", "/v1/queues/w", {"mode": "pull"})[0], 201)
     put("/v1/queues/w", "bad", c)
@@ -3218,8 +3219,9 @@ def idle_queues(own, c):
     wait_until(lambda: script_rate(own, 2) <= 50)
     rate = script_rate(own, 4)
     assert rate <= 50, rate
+    withheld = host.withheld
     task = put("/v1/queues/q5", "now", c, keep="3s", callback={"url": sink.url + "/"})
-    assert sink.wait_for("now")[0]["at"] - task["due"] < 1000 + spare()
+    assert sink.wait_for("now")[0]["at"] - task["due"] < 1000 + spare(withheld)
     path = "/v1/queues/q5/tasks/now"
     # It is done, or even gone if the host was slow.
     wait_until(lambda: c.call("GET", path)[1].get("state") in ("done", None))

@@ -7,6 +7,7 @@ test.
 import atexit
 import glob
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -85,11 +86,12 @@ def wait_in_time(due, what, step=0.02):
 
 
 def wait_until(what, seconds=HANG, step=0.02):
-    """Wait until what() is true, for this time at most. What the host withholds does not count."""
+    """Wait until what() is true, for this time at most, or for up to ten times as long if the host
+    withholds processors."""
     begin, withheld = time.monotonic(), host.withheld
     while not (value := what()):
         took = time.monotonic() - begin
-        if took > seconds and took - (host.withheld - withheld) / 1000 > seconds:
+        if took > seconds and took - min(spare(withheld) / 1000, 0.9 * took) > seconds:
             raise AssertionError(f"did not come true within {seconds} s")
         time.sleep(step)
     return value
@@ -102,64 +104,81 @@ def now_ms():
 class Host:
     """Measures how long a request may have waited because the host withheld processors."""
     STEP = 5
+    # How long a thread waits for a processor that is idle, in ms, with room to spare.
+    USUAL = 0.1
 
     def __init__(self):
-        self.late, self.delays, self.before = 0, {}, 0
-        threading.Thread(target=self.watch, daemon=True).start()
+        # In ms since begin(): how late the watching thread was, and how long the others waited.
+        self.late = self.waited = 0
+        # Of each thread of ours: for how long, in ms, and how often it has waited so far.
+        self.threads, self.lock = {}, threading.Lock()
+        watcher = threading.Thread(target=self.watch, daemon=True)
+        watcher.start()
+        self.watcher = f"/{watcher.native_id}/"
 
     def watch(self):
-        """Measure how late a thread wakes up that only sleeps, in ms. This is how a host shows
-        that stops the whole machine."""
-        while True:
+        """Measure how late a thread wakes up that only sleeps."""
+        for n in itertools.count():
             begin = time.monotonic()
             time.sleep(self.STEP / 1000)
             late = (time.monotonic() - begin) * 1000 - self.STEP
             # The interpreter's other threads delay it by less than this.
             self.late += late if late > 6 else 0
+            if n % 20 == 19:
+                self.look()
 
     def look(self):
-        """Read how long each thread of ours was runnable and did not run (see
-        Documentation/scheduler/sched-stats.rst), in ms. A thread that ended keeps what was read
-        last."""
-        for pid in [os.getpid(), *(p.pid for p in started if p.returncode is None)]:
-            for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-                try:
-                    with open(path) as f:
-                        self.delays[path] = int(f.read().split()[1]) / 1e6
-                except (OSError, IndexError):
-                    pass
-        return sum(self.delays.values())
+        """Add up how long each thread of ours was runnable and did not run (see
+        Documentation/scheduler/sched-stats.rst)."""
+        with self.lock:
+            for pid in [os.getpid(), *(p.pid for p in started if p.returncode is None)]:
+                for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+                    if self.watcher not in path:
+                        self.add(path)
+
+    def add(self, path):
+        try:
+            with open(path) as f:
+                _, ns, times = map(int, f.read().split())
+        except (OSError, ValueError):
+            return
+        before_ms, before = self.threads.get(path, (0, 0))
+        self.threads[path] = ns / 1e6, times
+        self.waited += max(0, ns / 1e6 - before_ms - self.USUAL * (times - before))
 
     @property
     def withheld(self):
-        """The sum over all processes since begin(), in ms. A request passes three, and the host
-        may have stopped the machine while each of them had it."""
-        return 3 * self.late + self.look() - self.before
+        """The sum over all threads since begin(), in ms. What the watching thread measures counts
+        three times, because a host may stop one processor after another, and that thread is only
+        on one of them."""
+        self.look()
+        return 3 * self.late + self.waited
 
     def begin(self):
-        self.late, self.delays = 0, {}
-        self.before = self.look()
+        self.look()
+        self.late = self.waited = 0
 
 
 host = Host()
 
 
-def spare():
-    """Return: how much a time limit must be extended, in ms."""
-    return host.withheld
+def spare(since=0):
+    """Return: how much a time limit must be extended, in ms, if host.withheld was `since` when the
+    time began. By default it began with the test."""
+    return host.withheld - since
 
 
 def kept_silent(since):
     """Return: the host may have kept a daemon from answering another one within 250 ms, or from
     releasing its tasks within 200 ms. since: what the host had withheld before."""
-    return host.withheld - since > 150
+    return spare(since) > 150
 
 
 def settle(seconds):
     """Sleep, and longer if the host withholds processors meanwhile, so that others can follow."""
     withheld = host.withheld
     time.sleep(seconds)
-    time.sleep((host.withheld - withheld) / 1000)
+    time.sleep(spare(withheld) / 1000)
 
 
 def free_ports(count=1):
@@ -258,7 +277,9 @@ class Redis:
 class Daemon:
     number = 0
 
-    def __init__(self, redis, *options, wait=True, env=None, listen=None, program=PROGRAM):
+    def __init__(self, redis, *options, wait=True, env=None, listen=None, program=PROGRAM,
+                 shared=False):
+        """shared: other tests use it too, so it goes on if this one fails."""
         Daemon.number += 1
         self.path = os.path.join(dir_, f"d{Daemon.number}")
         self.log = self.path + ".log"
@@ -275,7 +296,8 @@ class Daemon:
             stderr=log, env={**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}",
                              **(env or {})})
         started.append(self.process)
-        daemons.append(self.process)
+        if not shared:
+            daemons.append(self.process)
         if wait:
             wait_until(self.ready)
 

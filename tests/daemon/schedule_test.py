@@ -357,7 +357,7 @@ def missed():
     daemon.end(signal.SIGKILL)
     down = max(max(runs_of(n)) for n in names)
     time.sleep(7)
-    daemon = Daemon(redis, *OPTIONS)
+    daemon = Daemon(redis, *OPTIONS, shared=True)
     client = daemon.client()
     back = int(now_ms())
     wait_until(lambda: all(max(runs_of(n)) > back + SECOND for n in names), 20)

@@ -51,24 +51,30 @@ def both():
         due[f"new{n}"] = put(new, f"new{n}", **{"in": f"{500 + 20 * n}ms"})
     on_time(due)
 
-    # Each daemon moves and cancels what the other one stored, even held tasks.
-    def cancel_held(turn):
-        for mine, other, name in ((a, b, f"x{turn}"), (b, a, f"y{turn}")):
-            path = f"/v1/queues/ahead/tasks/{name}"
-            equal(mine.call("PUT", path, {"in": "1h", "callback": {"url": sink.url + "/"}})[0], 201)
-            equal(other.call("GET", path)[1]["state"], "scheduled")
-            status, answer = other.call("PATCH", path, {"in": "4s"})
-            equal(status, 200)
-            wait_in_time(answer["due"], lambda: mine.call("GET", path)[1]["state"] == "leased")
-            withheld = host.withheld
-            status = mine.call("DELETE", path)[0]
-            in_time(answer["due"], "the cancel")
-            if status == 202 and kept_silent(withheld):
-                raise Slow("the holder did not answer")
-            equal(status, 200)
-            canceled[name] = answer["due"]
+    # Each daemon moves and cancels what the other one stored, even tasks that the other one holds.
+    def cancel_held(mine, other, name, theirs):
+        path = f"/v1/queues/ahead/tasks/{name}"
+        equal(mine.call("PUT", path, {"in": "1h", "callback": {"url": sink.url + "/"}})[0], 201)
+        equal(other.call("GET", path)[1]["state"], "scheduled")
+        status, answer = other.call("PATCH", path, {"in": "4s"})
+        equal(status, 200)
+        wait_in_time(answer["due"], lambda: mine.call("GET", path)[1].get("state") == "leased")
+        is_theirs = theirs.metric("held") == 1
+        withheld = host.withheld
+        status = mine.call("DELETE", path)[0]
+        in_time(answer["due"], "the cancel")
+        if status == 202 and kept_silent(withheld):
+            raise Slow("the holder did not answer")
+        equal(status, 200)
+        canceled[name] = answer["due"]
+        return is_theirs
     canceled = {}
-    rounds(cancel_held)
+    for mine, other, name, theirs in ((a, b, "x", new), (b, a, "y", old)):
+        for n in range(50):
+            if rounds(lambda turn: cancel_held(mine, other, f"{name}{n}-{turn}", theirs)):
+                break
+        else:
+            raise AssertionError("the other daemon held none of 50 tasks")
     # A worker reports to the daemon that did not give it the task.
     for mine, other, name in ((a, b, "p"), (b, a, "q")):
         mine.call("PUT", f"/v1/queues/pull/tasks/{name}", {})
