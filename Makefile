@@ -138,7 +138,7 @@ help:
 	@echo 'make dkms-remove      remove it from DKMS'
 	@echo 'make sign             sign twheel.ko with the key of DKMS, or with KEY= and CERT='
 	@echo 'make vm               open a shell in a virtual machine with /dev/twheel, or run a'
-	@echo '                      script there: SCRIPT=FILE; if that fails, make does, too'
+	@echo '                      script there: SCRIPT=FILE, and fail if the script does'
 	@echo 'make demo             run a server with 1,000 connections in a virtual machine'
 	@echo 'make twheeld          build the daemon for delayed tasks, into build/user'
 	@echo 'make demo-tasks       run 1,000 callbacks with two daemons, and kill one of them'

@@ -361,7 +361,7 @@ output_has '"report":"ack".*"taken":true' "worker renews the lease of a long tas
 run task add work --id=w7
 run worker -n 1 --wait=10s work -- sh -c '"$0" task cancel work w7 2>&1' "$ctl"
 output_has '^w7  leased' "task cancel of a running task shows its state"
-output_has '^hint: an attempt is running, after which the task ends$' "task cancel explains it"
+output_has '^hint: if an attempt is running, it is the last one$' "task cancel explains it"
 run task add work --id=w5
 # The task is created again while it runs, so the first report is stale.
 run worker -n 2 --wait=10s --json work -- sh -c \

@@ -163,7 +163,7 @@ static void print_run(const json_t *run)
 	       when_text(when, json_integer_value(json_object_get(run, "due"))));
 }
 
-/* Prints the elements of a list in an answer, and drops the caller's reference to the answer. */
+/* Prints the elements of a list in an answer. */
 static void print_list(const struct command *c, json_t *answer, const char *name,
 		       void (*print)(const json_t *v))
 {
@@ -220,16 +220,17 @@ static void print_answer(const struct command *c, const char *command, json_t *a
 		print_list(c, answer, "next", print_run);
 		if (!c->conf.json && !json_array_size(json_object_get(answer, "next")))
 			hint("the schedule is disabled, or no run is left");
-	} else if (c->conf.json)
+	} else if (c->conf.json) {
 		print_json(json_incref(answer));
-	else if (!strcmp(command, "show"))
+	} else if (!strcmp(command, "show")) {
 		print_fields(answer);
-	else if (!strcmp(command, "run"))
+	} else if (!strcmp(command, "run")) {
 		printf("%s  scheduled\n", json_string_value(json_object_get(answer, "id")));
-	else if (!strcmp(command, "remove"))
+	} else if (!strcmp(command, "remove")) {
 		printf("%s  removed\n", json_string_value(json_object_get(answer, "schedule")));
-	else
+	} else {
 		print_schedule(answer);
+	}
 }
 
 static int run(const struct verb *verb, int argc, char **argv)

@@ -189,7 +189,7 @@ print:
 	else
 		print_task(answer);
 	if (!c.conf.json && !strcmp(name, "cancel") && has_state(answer, "leased"))
-		hint("an attempt is running, after which the task ends");
+		hint("if an attempt is running, it is the last one");
 	json_decref(answer);
 	return STATUS_OK;
 }

@@ -6,7 +6,8 @@
  * FileDescriptorStoreMax=1 and Restart=always. The next process asks for the descriptor by its
  * name. Events of deadlines that passed in the meantime are then unread.
  *
- * This program sets 1,000 deadlines, 1 ms apart, and prints the number of each that it handles.
+ * This program sets 1,000 deadlines, 1 ms apart, numbers them from 1, and prints the numbers as it
+ * handles them.
  * A timer is kept until its deadline has been handled. So if a timer is idle, an earlier
  * process died between twheel_read() and twheel_del().
  */

@@ -458,9 +458,9 @@ int twheel_del(struct twheel *wheel, uint64_t id);
  * After an error, the old timer is unchanged, and so is @new_id.
  *
  * Return: 1: the old timer was armed or its event was unread, and no event of it will be read; 0:
- * it was idle, or its event has been read; -ENOENT: @id is stale; -EOPNOTSUPP: the old timer is not
- * one of twheel_add(); -ENOMEM: this is the thread's first timer, and there is no memory to keep
- * timers for it; -ECHILD.
+ * it was idle, or its event has been read; -ENOENT: @id is stale; -EOPNOTSUPP: the old timer was
+ * not made by twheel_add(); -ENOMEM: this is the thread's first timer, and there is no memory to
+ * keep timers for it; -ECHILD.
  */
 int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_t user_data,
 		   uint64_t *new_id);
@@ -477,7 +477,7 @@ int twheel_replace(struct twheel *wheel, uint64_t id, uint64_t deadline, uint64_
  * time, contain the old value. So a loop that reads many events at a time must not move an
  * object while its event is in the array.
  *
- * Return: 0; -ENOENT: the id is stale; -EOPNOTSUPP: the timer is not one of twheel_add();
+ * Return: 0; -ENOENT: the id is stale; -EOPNOTSUPP: the timer was not made by twheel_add();
  * -ECHILD.
  */
 int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);

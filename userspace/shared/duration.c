@@ -32,7 +32,7 @@ static const struct unit {
 
 static const char not_a_duration[] = "not a duration (try 250ms, 5s, 1h30m)";
 static const char no_unit[] = "a duration needs a unit, for example ms, s or min";
-static const char unknown_unit[] = "unknown unit (there are ns, us, ms, s, min, h, d and w)";
+static const char unknown_unit[] = "unknown unit: use, for example, ms, s, min, h, d or w";
 static const char too_long[] = "longer than 584 years";
 
 /* What is left of a text. */

@@ -166,7 +166,7 @@ static void not_empty(struct removing *m)
 {
 	request_error(m->purging.request, 409, "not_empty", "queue", m->purge ?
 		      "the queue is paused, but tasks kept coming, or a newer twheeld stored some" :
-		      "the queue has tasks: with purge, they are removed as well");
+		      "the queue has tasks, which are only removed with purge=true");
 	free(m);
 }
 
