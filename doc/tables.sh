@@ -9,7 +9,8 @@
 #   guarantees the tests of each guarantee, from the tags G1 to G11 in their comments
 #   cost       the better rows of doc/bench/rows.tsv and rows2.tsv, for the backends that most
 #              programs use
-#   costs      more rows, for all backends
+#   costs      more rows, for all backends, and beside twheel and a private wheel what they cost
+#              in doc/bench/xeon.tsv, the run of another machine
 #
 # Each part is between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Parts with other
 # names are not changed. The letter to the kernel's list contains a table of costs without such
@@ -149,11 +150,12 @@ guarantees() {
 }
 
 # table BACKENDS [RANGES]: reads lines of "op, n, threads, pattern, words", and prints a row for each
-# with the ns of one operation in each of these backends. With RANGES, a cell of the first backend
-# shows both runs if they differ by more than a tenth.
+# with the ns of one operation in each of these backends, or as "xeon:BACKEND" on that machine.
+# With RANGES, a cell of the first backend shows both runs if they differ by more than a tenth.
 table() {
 	awk -F '\t' -v backends="$1" -v ranges="${2-}" '
-		# Returns the value in run 1 or 2, or the better one for run 0.
+		# Returns the value in run 1 or 2, or the better one for run 0. Run 3 is that
+		# of the other machine.
 		function value(run, op, n, threads, pattern, backend,   key) {
 			key = run SUBSEP op SUBSEP n SUBSEP threads SUBSEP pattern SUBSEP backend
 			return key in of ? of[key] : ""
@@ -167,6 +169,8 @@ table() {
 		}
 		# Returns the ns of an operation of the row in a backend.
 		function ns(run, b,   n, op, v) {
+			if (sub(/^xeon:/, "", b))
+				run = 3
 			n = $2
 			op = $1
 			# Most backends have no row for "again", because it is the same as
@@ -190,11 +194,12 @@ table() {
 		FNR == 1 {
 			file++
 		}
-		file <= 3 {
+		file <= 4 {
 			if ($1 == "native" && $11 ~ /^(yes|early)$/) {
 				sub(/\/.*/, "", $6)
 				of[file - 1, $2, $4, $5, $6, $3] = $7 * ($8 == "us" ? 1000 : 1)
-				most[$2, $5, $3] = $4
+				if (file < 4)
+					most[$2, $5, $3] = $4
 			}
 			next
 		}
@@ -212,7 +217,7 @@ table() {
 					printf " %s |", shown(v)
 			}
 			print ""
-		}' "$rows" doc/bench/rows.tsv doc/bench/rows2.tsv -
+		}' "$rows" doc/bench/rows.tsv doc/bench/rows2.tsv doc/bench/xeon.tsv -
 }
 
 cost() {
@@ -228,11 +233,11 @@ cost() {
 }
 
 costs() {
-	local names=' private wheel | lazy wheel | heap | Tokio | Go | libev | libevent | libuv | timerfd |'
+	local names=' on a Xeon | private wheel | on a Xeon | lazy wheel | heap | Tokio | Go | libev | libevent | libuv | timerfd |'
 
 	echo "| ns of CPU for each operation | twheel |$names"
 	echo "|---|---|$(sed 's/[^|]//g; s/|/---|/g' <<<"$names")"
-	table 'libtwheel wheel lazy heap tokio go libev libevent libuv timerfd' ranges <<-'END'
+	table 'libtwheel xeon:libtwheel wheel xeon:wheel lazy heap tokio go libev libevent libuv timerfd' ranges <<-'END'
 		move	1000	1	random	move, 1,000 timers
 		move	100000	1	random	move, 100,000 timers
 		move	1000000	1	random	move, 1,000,000 timers
@@ -241,6 +246,7 @@ costs() {
 		rate_move	10000	2	random	move, 10,000 timers, two threads
 		pair	1000000	1	hot	arm and then disarm, beside 1,000,000 others
 		turnover	100000	1	random	one of 100,000 ends, another begins
+		replace	100000	1	random	the same in one call
 		heartbeat	100000	1	paced	heartbeat, 100,000 connections
 		server	5000	1	cold	request of 5,000 connections, cold caches
 		expire_own	100000	1	random	expire 100,000 within 1 s

@@ -278,7 +278,7 @@ document_sizes() {
 		15360 doc/twheeld.md
 		5120 doc/porting.md
 		3072 doc/upstream.md
-		8192 doc/bench/README.md
+		9216 doc/bench/README.md
 		2048 userspace/examples/README.md
 		2048 userspace/bindings/go/README.md
 		2304 userspace/bindings/java/README.md
