@@ -23,7 +23,7 @@ chmod 755 "$dir"
 # machine with both versions, podman gets only the new one, at the place where it looks.
 if [ "${1:-}" != --inside ]; then
 	compgen -G "$packages/twheeld_*.deb" >/dev/null || quietly tests/package/debian.sh
-	need podman buildah crun mmdebstrap redis-server podman-compose netavark aardvark-dns
+	need podman buildah crun mmdebstrap redis-server podman-compose netavark aardvark-dns iptables
 	# shellcheck disable=SC2016
 	as_root unshare -m sh -c 'if [ -d /sys/fs/cgroup/unified ]; then
 			umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; fi
