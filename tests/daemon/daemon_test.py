@@ -970,18 +970,25 @@ def slow_endpoint():
 @test("the lease of a running request is renewed, however long the request takes")
 def renewed():
     path = push()
-    put(path, "long", callback={"url": sink.url + "/hold"}, timeout="10min")
-    sink.wait_for("long")
-    first = a.call("GET", f"{path}/tasks/long")[1]["lease_end"]
-    # The first lease is over by then.
-    time.sleep(max(0, first + 1000 - now_ms()) / 1000)
-    asked = now_ms()
-    task = a.call("GET", f"{path}/tasks/long")[1]
-    equal((task["state"], task["lost"]), ("leased", 0))
-    assert task["lease_end"] - asked > 2000 - spare(), task["lease_end"] - asked
-    sink.let("long")
-    wait_until(lambda: state(path, "long") is None)
-    equal(len(sink.received("long")), 1, "runs")
+
+    def run(n):
+        name, withheld = f"long{n}", host.withheld
+        put(path, name, callback={"url": sink.url + "/hold"}, timeout="10min")
+        sink.wait_for(name)
+        first = a.call("GET", f"{path}/tasks/{name}")[1]["lease_end"]
+        # The first lease is over by then.
+        time.sleep(max(0, first + 1000 - now_ms()) / 1000)
+        asked = now_ms()
+        task = a.call("GET", f"{path}/tasks/{name}")[1]
+        sink.let(name)
+        wait_until(lambda: state(path, name) is None)
+        equal((task["state"], task["lost"]), ("leased", 0))
+        equal(len(sink.received(name)), 1, "runs")
+        left = task["lease_end"] - asked
+        if left <= 2000 and spare(withheld) > 300:
+            raise Slow(f"{left:.0f} ms of the lease were left")
+        assert left > 2000, left
+    rounds(run, 6)
 
 
 @test("D15: a task for a private address is dead at once, and a redirect is not followed")
@@ -1303,8 +1310,10 @@ def move():
         if status == 202 and kept_silent(withheld):
             raise Slow("the holder did not answer")
         equal(status, 200)
-        begun = sink.wait_for(task)[0]["at"]
-        assert begun < due - 1000 + spare(), due - begun
+        early = due - sink.wait_for(task)[0]["at"]
+        if early <= 1000 and spare(withheld) > 300:
+            raise Slow(f"it ran only {early} ms before its former time")
+        assert early > 1000, early
     rounds(run_held)
 
 
@@ -2886,7 +2895,11 @@ def backs_off(_):
         raise Slow("the host made pauses as long as those of the daemon")
     assert good, (begun, silent.came)
     last, probe, again = silent.came[begun - 1:begun + 2]
-    assert probe - last > 0.95 - spare() / 1000 and again - probe > 1.95 - spare() / 1000, silent.came
+    good = probe - last > 0.95 and again - probe > 1.95
+    if not good and spare(withheld) > 300:
+        d.end(signal.SIGKILL)
+        raise Slow("a request was late, and the one after it was not")
+    assert good, silent.came
 
     def delays():
         return [int(x) for x in re.findall(r" the next one in (\d+) ms", d.text())]

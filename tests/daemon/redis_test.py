@@ -160,6 +160,7 @@ def acl():
         "callback": {"url": sink.url + "/slow/9000"}, "timeout": "15s"})[0], 201)
     sink.wait_for("slow")
     time.sleep(4.2)
+    equal([r["id"] for r in sink.received() if r["id"][0] == "e"], [], "canceled")
     judge_rights([server], rights)
     for daemon in (d, e):
         assert "NOPERM" not in daemon.text(), daemon.text()
@@ -181,6 +182,7 @@ def acl_cluster():
     cl.migrate(slot, next(n for n in cl.masters() if n is not source), then=lambda: equal(
         d.client().call("PUT", "/v1/queues/asked", {"mode": "pull"})[0], 201))
     time.sleep(4.2)
+    equal([r["id"] for r in sink.received() if r["id"][0] == "e"], [], "canceled")
     judge_rights(cl.nodes, rights)
     for daemon in (d, e):
         equal(daemon.end(), 0)
